@@ -13,7 +13,7 @@ from packaging.utils import canonicalize_name
 
 from ldpstream.cli import USUAL_EXTRAS
 from ldpstream.cli.app import app
-from ldpstream.extras import EXTRA_OF
+from ldpstream.extras import EXTRA_OF, WITH_FALLBACK
 from tests.device.collectors import Bench, a_round
 
 ROOT = Path(__file__).parents[1]
@@ -140,6 +140,7 @@ def test_a_name_of_the_laboratory_says_what_to_install() -> None:
         ("numpy", "simulate", "lab"),
         ("numpy", "serve FILE", "collector"),
         ("fastapi", "serve FILE", "collector"),
+        ("httptools", "serve FILE", "collector"),
         ("uvicorn", "demo", "collector"),
         ("matplotlib", "simulate --plot x.png", "figures"),
         ("matplotlib", "compare --out FOLDER", "figures"),
@@ -180,6 +181,11 @@ def test_the_table_of_packages_is_that_of_the_project() -> None:
     for package, extra in EXTRA_OF.items():
         names = {canonicalize_name(Requirement(one).name) for one in EXTRAS[extra]}
         assert canonicalize_name(installed.get(package, package)) in names
+    distributions = {canonicalize_name(installed.get(one, one)) for one in EXTRA_OF}
+    own = canonicalize_name(PROJECT["name"])
+    wanted = {canonicalize_name(Requirement(one).name) for each in EXTRAS.values() for one in each}
+    assert wanted - {own} == distributions | WITH_FALLBACK.keys()
+    assert not distributions & WITH_FALLBACK.keys()
     for extras in USUAL_EXTRAS.values():
         assert set(extras.split(",")) <= EXTRAS.keys()
 

@@ -460,17 +460,32 @@ def test_light_device_code_passes(plant: Plant) -> None:
     assert heavy_imports(tree, tree.on_the_device("device*")) == []
 
 
+def array_types(tree: Tree) -> dict[str, list[str]]:
+    """Return the modules that define each name of an array type."""
+    found: dict[str, list[str]] = {}
+    for module, text in tree.texts.items():
+        for node in ast.parse(text).body:
+            targets = node.targets if isinstance(node, ast.Assign) else []
+            targets = [node.target] if isinstance(node, ast.AnnAssign) else targets
+            if targets and ast.unparse(node).partition(" = ")[2].startswith("NDArray["):
+                for name in map(ast.unparse, targets):
+                    found.setdefault(name, []).append(module)
+    return found
+
+
 def test_array_types_have_one_home(package: Tree) -> None:
-    """Two names for one type drift apart; `arrays` has those that more than one room uses."""
-    shared = {"Bytes", "Flags", "Counts", "Floats", "UserIndexes", "Words"}
-    home = f"{PACKAGE}.arrays"
-    elsewhere = [
-        f"{module} defines {target.id}"
-        for module, text in package.texts.items()
-        if module != home
-        for node in ast.walk(ast.parse(text))
-        if isinstance(node, ast.Assign)
-        for target in node.targets
-        if isinstance(target, ast.Name) and target.id in shared
-    ]
-    assert elsewhere == []
+    """Two homes of one name drift apart; `arrays` has those that more than one room uses."""
+    found = array_types(package)
+    assert len(found) > 10
+    assert {name: homes for name, homes in found.items() if len(homes) > 1} == {}
+
+
+def test_an_array_type_that_is_defined_twice_is_caught(plant: Plant) -> None:
+    tree = plant(
+        {
+            "lab/a.py": "Rows = NDArray[np.int64]\nOther = NDArray[np.int64]",
+            "lab/b.py": "Rows: TypeAlias = NDArray[np.uint32]",
+        }
+    )
+    homes = array_types(tree)
+    assert homes == {"Rows": ["ldpstream.lab.a", "ldpstream.lab.b"], "Other": ["ldpstream.lab.a"]}

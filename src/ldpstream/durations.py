@@ -4,13 +4,15 @@ from __future__ import annotations
 
 import re
 
+HOUR_MS = 3_600_000
+DAY_MS = 24 * HOUR_MS
 UNITS_MS = {
     "ms": 1,
     "s": 1000,
     "m": 60_000,
-    "h": 3_600_000,
-    "d": 86_400_000,
-    "w": 7 * 86_400_000,
+    "h": HOUR_MS,
+    "d": DAY_MS,
+    "w": 7 * DAY_MS,
 }
 _ALSO = {"sec": "s", "min": "m", "hour": "h", "day": "d", "week": "w"}
 _LENGTH = re.compile(r"([0-9]{1,15}) ?([a-z]+)")

@@ -77,6 +77,11 @@ class Problem(Enum):
         "{asked} users are asked for at t={t}, but only {available} are available",
         "the mechanism asks for more users than a window has",
     )
+    RUN_TWICE = (
+        "the results have two runs of {mechanism} on {stream} with the same settings, seed {seed}"
+        " and repeat {repeat}, whose {metric} differs: {figures}",
+        "join only results that come from the same code, each once",
+    )
     DATA_FILE = ("{file}: {what}", "{fix}")
     DATA_SET_UNKNOWN = ("there is no data set {given!r}", "use one of: {known}")
     DATA_SET_NOT_PREPARED = (

@@ -14,6 +14,7 @@ EXTRA_OF = {
     "rich": "lab",
     "typer": "lab",
     "fastapi": "collector",
+    "httptools": "collector",
     "prometheus_client": "collector",
     "uvicorn": "collector",
     "distributed": "dask",
@@ -27,8 +28,15 @@ EXTRA_OF = {
 }
 """The extra that installs a package, by the name under which the package is imported.
 
-Packages that have a fallback, such as Numba, are not listed.
+Those of `WITH_FALLBACK` are not listed.
 """
+
+WITH_FALLBACK = {
+    "numba": "compiled code runs as Python",
+    "pandas": "PySpark loads it",
+    "uvloop": "uvicorn takes the event loop of asyncio",
+}
+"""What happens without the other packages of the extras, which nothing here has to import."""
 
 
 def need(what: str, extra: str) -> None:

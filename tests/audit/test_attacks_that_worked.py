@@ -17,9 +17,9 @@ from ldpstream.audit.life import Life
 from ldpstream.audit.machine import Machine, TrueTime
 from ldpstream.device import CounterFile
 from ldpstream.device.store import Store
+from ldpstream.durations import HOUR_MS
 from ldpstream.errors import LdpStreamError
 
-HOUR_MS = 3_600_000
 SPAN = 20 * 60
 """Seconds of the promise of these tests: w = 20, one minute."""
 

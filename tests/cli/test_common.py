@@ -78,11 +78,22 @@ def test_help_is_short_and_long(path: tuple[str, ...], capsys: pytest.CaptureFix
     assert "usage: ldpstream" in long.out.lower()
 
 
-def test_shells_can_complete() -> None:
+def test_the_list_of_commands_says_all_that_device_does(
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    assert run(["--help"]) == 0
+    assert "or leave a stream" in " ".join(capsys.readouterr().out.replace("│", " ").split())
+
+
+@pytest.mark.parametrize(
+    ("words", "completed"),
+    [("sim", ["simulate"]), ("device st", ["status"]), ("device l", ["leave"])],
+)
+def test_shells_can_complete(words: str, completed: list[str]) -> None:
     completing = {
         "_LDPSTREAM_COMPLETE": "complete_bash",
-        "COMP_WORDS": "ldpstream sim",
-        "COMP_CWORD": "1",
+        "COMP_WORDS": f"ldpstream {words}",
+        "COMP_CWORD": str(len(words.split())),
     }
     done = subprocess.run(
         [sys.executable, "-c", "from ldpstream.cli import main; main()"],
@@ -91,7 +102,7 @@ def test_shells_can_complete() -> None:
         check=False,
         env=os.environ | completing,
     )
-    assert done.stdout.split() == ["simulate"]
+    assert done.stdout.split() == completed
 
 
 def test_a_single_row_is_whole(capsys: pytest.CaptureFixture[str]) -> None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 import tomllib
 from pathlib import Path
 from typing import Any
@@ -64,6 +65,36 @@ def test_the_words_have_readable_numbers(capsys: pytest.CaptureFixture[str]) -> 
     given = ["--users", "10000", "--labels", "4", "--epsilon", "1", "--interval", "2s"]
     because = planned(capsys, *given, "--window", "20", "--mechanism", "lpu")["because"]
     assert any("A device sends 2,160 reports a day" in sentence for sentence in because)
+
+
+WIDE = ["--range=-1000000:1000000", "--epsilon", "1", "--window", "5"]
+
+
+@pytest.mark.parametrize(
+    "given",
+    [
+        ["--users", "1000000", "--mechanism", "lpu"],
+        ["--users", "1000000", "--mechanism", "lpu", "--target-error", "5000"],
+        ["--users", "10000", "--quantiles", "--mechanism", "lpu", "--repeats", "1"],
+    ],
+)
+def test_large_errors_are_readable_on_the_screen_and_in_the_file(
+    given: list[str], tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    file = tmp_path / "wide.toml"
+    assert run(["plan", *WIDE, *given, "--out", str(file)]) == 0
+    for text in (capsys.readouterr().out, file.read_text()):
+        assert not re.findall(r"\de\+\d", text)
+        flowing = " ".join(text.replace("\n#", " ").split())
+        assert re.search(r"root mean squared error[ a-z]* is [1-9]\d*,\d{3}", flowing)
+
+
+def test_a_large_error_that_cannot_be_reached_is_readable(
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    given = ["--range=-1e12:1e12", *WIDE[1:], "--users", "100", "--mechanism", "lpu"]
+    assert run(["plan", *given, "--target-error", "12345"]) == 2
+    assert "cannot reach an error of 12,345" in capsys.readouterr().err
 
 
 def test_as_json(capsys: pytest.CaptureFixture[str]) -> None:
@@ -273,6 +304,19 @@ def test_mistakes_are_one_line(
     assert said.err.count("\n") == 1
     assert said.out == ""
     assert not Path("x.toml").exists()
+
+
+@pytest.mark.parametrize("given", [SMALL, ["--vocabulary", "--users", "1000", "--epsilon", "1"]])
+def test_a_file_that_is_there_is_kept(
+    given: list[str], tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    mine = tmp_path / "mine.toml"
+    mine.write_text("edited by hand")
+    assert run(["plan", *given, "--out", "mine.toml"]) == 2
+    said = capsys.readouterr()
+    assert said.err.startswith("ldpstream: --out is mine.toml; give a file that is not there yet")
+    assert (said.err.count("\n"), said.out) == (1, "")
+    assert mine.read_text() == "edited by hand"
 
 
 def test_a_file_that_cannot_be_written(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import re
 import sqlite3
+import sys
 from contextlib import closing
 from pathlib import Path
 from typing import Any
@@ -15,6 +16,8 @@ from ldpstream.cli import run
 from ldpstream.collector.clock import ManualClock
 from ldpstream.collector.config import load
 from ldpstream.collector.rounds.coordinator import Coordinator
+from ldpstream.collector.store.database import Database
+from ldpstream.collector.store.postgres.store import PostgresStore
 from ldpstream.collector.store.sqlite.store import SqliteStore
 from ldpstream.errors import Mistake, Problem
 from tests.collector.helpers import SECRETS, START_MS
@@ -277,6 +280,41 @@ def test_a_check_finds_a_store_without_its_master_secret(
     world.begin()
     _, (why,) = checked(world, capsys)
     assert "its master secret is neither" in why
+
+
+POSTGRES = "ldpstream.collector.store.postgres"
+NO_DATABASE = 'store = "postgresql://127.0.0.1:1/none?connect_timeout=1"'
+
+
+def test_a_check_finds_a_database_that_does_not_answer(
+    world: World, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """Whether or not there is a master secret: without one, `serve` would draw it and connect."""
+    world.file.write_text(STREAM.replace('store = "c.sqlite"', NO_DATABASE))
+    _, (why,) = checked(world, capsys)
+    assert "127.0.0.1:1/none" in why
+    assert "refused" in why
+
+
+def test_a_check_finds_a_database_whose_extra_is_missing(
+    world: World, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    world.file.write_text(STREAM.replace('store = "c.sqlite"', NO_DATABASE))
+    for name in [one for one in sys.modules if one.startswith(POSTGRES)]:
+        monkeypatch.delitem(sys.modules, name)
+    monkeypatch.setitem(sys.modules, "psycopg", None)
+    _, (why,) = checked(world, capsys)
+    assert why.endswith("install it: pip install 'ldpstream[postgres]'")
+
+
+def test_a_check_finds_a_database_of_another_master_secret(
+    world: World, database: Database, capsys: pytest.CaptureFixture[str]
+) -> None:
+    world.file.write_text(STREAM.replace('"c.sqlite"', json.dumps(database.url)))
+    assert checked(world, capsys) == (0, [])
+    PostgresStore(database, SECRETS.master, 5000).close()
+    _, (why,) = checked(world, capsys)
+    assert "was begun with another master secret" in why
 
 
 @pytest.mark.usefixtures("secret")

@@ -10,6 +10,7 @@ import pytest
 from ldpstream.cli import run
 from ldpstream.collector.config import Selection, load, parse
 from ldpstream.collector.config.places import line_of
+from ldpstream.collector.config.table import Table
 from ldpstream.collector.credentials.secrets import Secrets
 from ldpstream.collector.store.sqlite.store import SqliteStore
 from ldpstream.errors import Mistake
@@ -159,6 +160,14 @@ def test_what_a_file_gives() -> None:
         ("{ x = 0.25 }", f"{{ x = {10**400} }}", 27, "1329 bits"),
         ("public = false", 'public = "no"', 28, "true or false"),
         ("public = false", "public = false\npublic = false", 29, "TOML"),
+        ("epsilon = 0.5", "eps = 0.5", 10, "no key 'eps' here; did you mean epsilon?"),
+        ("epsilon = 0.5", "budget = 0.5", 10, "no key 'budget' here, and epsilon is missing"),
+        (
+            "epsilon = 0.5",
+            "budget = 0.5\ncolour = 1",
+            10,
+            "no keys 'budget', 'colour' here, and epsilon is missing; add epsilon",
+        ),
         ('[[stream]]\nname = "a"', '[stream]\nname = "a"', 1, ""),
         ("[collector]\n", "[colector]\n", 1, "no key 'colector'"),
     ],
@@ -239,6 +248,21 @@ def test_a_log_keeps_reports_until_they_are_counted(interval: str, kept: bool) -
 def test_a_file_without_streams_is_refused() -> None:
     with pytest.raises(Mistake, match="there is no stream"):
         parse("[collector]\n", FILE)
+
+
+@pytest.mark.parametrize("name", ["streams", "Stream", "strems", "feed"])
+def test_streams_of_another_name_are_found(name: str) -> None:
+    text = f"[collector]\n\n{STREAM.replace('stream', name)}"
+    said = rf"line 3: there is no stream, and no key '{name}' here; did you mean \[\[stream\]\]\?"
+    with pytest.raises(Mistake, match=said):
+        parse(text, FILE)
+
+
+def test_a_key_that_no_table_of_keys_has_is_a_bug() -> None:
+    table = Table({}, FILE, "", (), known=frozenset({"a"}))
+    assert "a" not in table
+    with pytest.raises(AssertionError, match="b"):
+        table.get("b", None)
 
 
 def test_a_line_that_cannot_be_found_is_that_of_its_table() -> None:

@@ -14,13 +14,14 @@ from numpy.typing import NDArray
 from ldpstream.collector.credentials.device_keys import (
     SIDE_BY_SIDE,
     DeviceKeys,
+    KeyHolders,
     Signers,
     vectorised_is_right,
 )
 from ldpstream.collector.kernels.device_table import DeviceTable
 from ldpstream.collector.kernels.sha256 import INITIAL, absorb, as_words, padding
 from ldpstream.protocol.authentication import report_mac
-from ldpstream.protocol.slots import is_turn, slot_of
+from ldpstream.protocol.slots import group_of, is_turn, slot_of
 from ldpstream.protocol.terms import LONGEST_WINDOW
 
 
@@ -126,17 +127,40 @@ def test_a_kernel_that_is_wrong_is_told_and_not_used(
     monkeypatch: pytest.MonkeyPatch,
     caplog: pytest.LogCaptureFixture,
 ) -> None:
+    monkeypatch.setattr(
+        "ldpstream.collector.credentials.device_keys.absorb", lambda *given: planted(absorb(*given))
+    )
     keys, rng = DeviceKeys(b"master", "stream"), np.random.default_rng(1)
     devices, reports = table(rng, 100, 16), table(rng, 100, 9)
     macs = codes(keys, b"prefix", devices, reports).copy()
     macs[7, 0] ^= 1
     signers = Signers(keys, devices)
-    monkeypatch.setattr(
-        "ldpstream.collector.credentials.device_keys.absorb", lambda *given: planted(absorb(*given))
-    )
     assert np.flatnonzero(~signers.authentic(b"prefix", macs, reports)).tolist() == [7]
     assert "hmac is used" in caplog.text
     assert caplog.text.count("hmac is used") == 1
+
+
+@pytest.mark.usefixtures("unchecked")
+@pytest.mark.parametrize("planted", [None, _other_bit, _failing])
+def test_holders_of_keys_compute_the_same_without_the_kernel(
+    planted: Callable[[NDArray[np.uint32]], NDArray[np.uint32]] | None,
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    if planted is not None:
+        monkeypatch.setattr(
+            "ldpstream.collector.credentials.device_keys.absorb",
+            lambda *given: planted(absorb(*given)),
+        )
+    rng = np.random.default_rng(2)
+    keys, reports = table(rng, 40, 32), table(rng, 40, 9)
+    own, holders = [key.tobytes() for key in keys], KeyHolders(keys)
+    macs = [
+        report_mac(key, b"prefix", report.tobytes())
+        for key, report in zip(own, reports, strict=True)
+    ]
+    assert holders.macs(b"prefix", reports).tobytes() == b"".join(macs)
+    assert holders.slots(20, 3).tolist() == [slot_of(key, 20, 3) for key in own]
+    assert holders.groups(16).tolist() == [group_of(key, 16) for key in own]
 
 
 @given(st.lists(st.tuples(st.integers(0, 30), st.integers(1, 5)), max_size=200))

@@ -15,13 +15,14 @@ from starlette.testclient import TestClient
 
 from ldpstream.collector.api.app import build_app
 from ldpstream.collector.clock import ManualClock
-from ldpstream.collector.releases.retention import DAY_MS, HOUR_MS, Retention, combined, summary_of
+from ldpstream.collector.releases.retention import Retention, combined, summary_of
 from ldpstream.collector.rounds.loading import mechanism_of, terms_of
 from ldpstream.collector.service.retention import Pruner
 from ldpstream.collector.service.service import Service
 from ldpstream.collector.store.contract import Store
 from ldpstream.collector.store.postgres.store import PostgresStore
 from ldpstream.collector.store.sqlite.store import SqliteStore
+from ldpstream.durations import DAY_MS, HOUR_MS
 from ldpstream.errors import Mistake
 from ldpstream.protocol.history import TermsHistory
 from tests.collector.helpers import SECRETS, START_MS, config, new_round

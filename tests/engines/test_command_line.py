@@ -26,6 +26,12 @@ def test_spark_needs_a_checkpoint(capsys: pytest.CaptureFixture[str]) -> None:
     assert "--checkpoint is missing" in capsys.readouterr().err
 
 
+@pytest.mark.parametrize("command", [["local"], ["spark", "--master", "local"]])
+def test_json_is_for_recounts(command: list[str], capsys: pytest.CaptureFixture[str]) -> None:
+    assert run(["engine", *command, "--config", str(EXAMPLE), "--json"]) == 2
+    assert capsys.readouterr().err == "ldpstream: --json is given; give --recount with it\n"
+
+
 def test_a_database_that_is_away_is_told_in_one_line(
     nats_server: NatsServer, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:

@@ -21,9 +21,11 @@ from ldpstream.lab.figures.releases import plot_releases, release_panels
 from ldpstream.lab.metrics import auc, events_by_label, roc_per_label
 from ldpstream.lab.paired import paired
 from ldpstream.lab.report.page import made_by
+from ldpstream.lab.results import Results
 from ldpstream.lab.simulation import Simulation, simulate
 from ldpstream.mechanisms import registry
 from ldpstream.mechanisms.queries import DistributionQuery, MeanQuery
+from ldpstream.mechanisms.settings import RunOptions
 from ldpstream.oracles import Oracle
 from ldpstream.privacy.epsilon import Epsilon
 from ldpstream.streams.stream import CountsStream
@@ -98,6 +100,39 @@ def test_differences_are_taken_repeat_by_repeat() -> None:
         results.differences("mse", to="lpx")
     with pytest.raises(Mistake, match=r"^metric is 'rmse'; give one of: mre, mae, mse, "):
         results.differences("rmse", to="lpu")
+
+
+def test_joined_results_are_compared_by_the_oracle_that_was_asked_for() -> None:
+    def run(oracle: str) -> Results:
+        options = RunOptions.read(oracle=oracle)
+        return Experiment([COLOURS], ["lpu", "lbu"], (1,), (5,), 3, options).run()
+
+    parts = {oracle: run(oracle) for oracle in ("auto", "grr", "oue")}
+    joined = Results.joined([*parts.values(), parts["grr"]])  # the same run twice is one run
+    rows = joined.differences("mse", to="lpu")
+    assert [row["asked_oracle"] for row in rows] == [*parts]
+    alone = [part.differences("mse", to="lpu") for part in parts.values()]
+    assert rows == [row for (row,) in alone]
+    assert [row["repeats"] for row in rows] == [3, 3, 3]
+
+
+def test_automatic_oracles_are_compared_though_they_differ() -> None:
+    stream = sin(users=2_000, timestamps=20)
+    rows = Experiment([stream], ["lpu", "lbu"], (3,), (5,), repeats=2).run().rows
+    for row in rows:  # a budget mechanism has less epsilon for each report: another oracle
+        row["oracle"] = {"lpu": "grr", "lbu": "oue"}[row["mechanism"]]
+    (row,) = Results(rows).differences("mse", to="lpu")
+    assert (row["mechanism"], row["repeats"]) == ("lbu", 2)
+
+
+def test_two_figures_of_one_run_are_refused() -> None:
+    run = Experiment([COLOURS], ["lpu", "lbu"], (1,), (5,), repeats=2).run()
+    other = Results([{**row, "mse": row["mse"] + (row["repeat"] == 1)} for row in run.rows])
+    said = r"two runs of lpu on \S+ with the same settings, seed 0 and repeat 1, whose mse differs"
+    with pytest.raises(Mistake, match=said) as refused:
+        Results.joined([run, other]).differences("mse", to="lpu")
+    assert "\n" not in str(refused.value)
+    assert Results.joined([run, other]).differences("cfpu", to="lpu")
 
 
 def test_a_label_has_an_auc_of_its_own() -> None:

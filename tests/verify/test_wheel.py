@@ -112,8 +112,8 @@ class TestCollector:
         first = collector.ldpstream("demo", "--seconds", "8", "--json")
         assert first.returncode == 0, first.stderr
         assert json.loads(first.stdout)["releases"] >= 1
-        # The first run compiles the kernels while its rounds pass by; what it is worth is seen in
-        # a second one, of a size that a busy machine has time for.
+        # The first run fills the cache of compiled kernels: a collector compiles them before it
+        # listens. The second one is of a size that a busy machine has time for.
         done = collector.ldpstream("demo", "--seconds", "8", "--devices", "200", "--json")
         assert done.returncode == 0, done.stderr
         assert json.loads(done.stdout)["reports"] > 0

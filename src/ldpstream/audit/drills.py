@@ -17,6 +17,7 @@ from ldpstream.audit.life import Life, Values
 from ldpstream.audit.machine import START_MS, Machine, TrueTime
 from ldpstream.device.exchange import Pause, Request
 from ldpstream.device.witness import CounterFile
+from ldpstream.durations import DAY_MS, HOUR_MS
 from ldpstream.errors import LdpStreamError
 from ldpstream.protocol.authentication import report_mac, report_prefix
 from ldpstream.protocol.messages import MAC_HEADER, SubmitReport
@@ -24,8 +25,6 @@ from ldpstream.protocol.messages import MAC_HEADER, SubmitReport
 Drill = Callable[[Path], list[str]]
 """A hostile scenario, which runs in an empty folder and returns the violations found."""
 
-HOUR_MS = 3_600_000
-DAY_MS = 24 * HOUR_MS
 WINDOW = 20
 SPAN = WINDOW * 60
 """The seconds of a window: w = 20 timestamps of one minute."""

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import sys
 
-from ldpstream.cli.failing import fail
+from ldpstream.cli.failing import fail, is_callers
 from ldpstream.errors import LdpStreamError, Mistake, Problem
 from ldpstream.extras import extra_for
 
@@ -62,7 +62,7 @@ def _is_callers(error: LdpStreamError) -> bool:
     if error.problem is not Problem.COLLECTOR_REFUSED:
         return False
     status = error.facts["status"]
-    return isinstance(status, int) and 400 <= status < 500 and status != 429
+    return isinstance(status, int) and is_callers(status)
 
 
 def _call(arguments: list[str]) -> int:

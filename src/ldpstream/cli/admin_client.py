@@ -11,8 +11,10 @@ from urllib.error import HTTPError
 from urllib.parse import quote
 from urllib.request import Request, urlopen
 
-from ldpstream.device.exchange import Address
-from ldpstream.errors import Mistake, Problem
+from ldpstream.cli.answers import read_answer
+from ldpstream.cli.failing import is_callers
+from ldpstream.device.exchange import Address, Unreachable
+from ldpstream.errors import LdpStreamError, Mistake, Problem
 from ldpstream.protocol.messages import ADMIN, PREFIX
 
 PATIENCE_SECONDS = 30
@@ -65,28 +67,16 @@ class AdminClient:
             raise _refusal(error) from None
         except (HTTPException, OSError) as error:
             what = getattr(error, "reason", error)
-            raise Mistake(Problem.UNREACHABLE, url=self.url, what=what) from None
-        return _object(path, content) if content else {}
+            raise Unreachable(Problem.UNREACHABLE, url=self.url, what=what) from None
+        return read_answer(path, content or b"{}")
 
 
-def _object(path: str, content: bytes) -> dict[str, Any]:
-    """Return the JSON object of an answer; refuse the answer of any other program."""
-    try:
-        told = json.loads(content)
-    except (ValueError, RecursionError):
-        told = None
-    if not isinstance(told, dict):
-        raise Mistake(Problem.ANSWER_MALFORMED, what=path, given="no JSON object")
-    return told
-
-
-def _refusal(error: HTTPError) -> Mistake:
-    """Return what the collector says of a request that it refuses."""
+def _refusal(error: HTTPError) -> LdpStreamError:
+    """Return what the collector says of a request that it refuses, by whose fault it is."""
     try:
         told = json.loads(error.read())
         code, detail = told["type"].rpartition(":")[2], told["detail"]
     except (ValueError, KeyError, TypeError):
         code, detail = error.reason, "check that the address is that of an ldpstream collector"
-    return Mistake(
-        Problem.COLLECTOR_REFUSED, what="that", status=error.code, code=code, detail=detail
-    )
+    kind = Mistake if is_callers(error.code) else LdpStreamError
+    return kind(Problem.COLLECTOR_REFUSED, what="that", status=error.code, code=code, detail=detail)

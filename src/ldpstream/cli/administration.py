@@ -99,11 +99,17 @@ def list_tokens(file: File, url: Url = "", as_json: options.Json = False) -> Non
 
 @tokens.command("revoke")
 def revoke_token(
-    file: File, name: Annotated[str, typer.Argument(help="name of the token")], url: Url = ""
+    file: File,
+    name: Annotated[str, typer.Argument(help="name of the token")],
+    url: Url = "",
+    as_json: options.Json = False,
 ) -> None:
     """Revoke a token: nobody can enrol with it any more; devices that have used it stay."""
     AdminClient.of(file, url).delete(f"tokens/{name}")
-    print(f"{name}: revoked")
+    if as_json:
+        print_rows([{"name": name, "revoked": True}], as_json=True)
+    else:
+        print(f"{name}: revoked")
 
 
 @deny.command("add")
@@ -112,10 +118,11 @@ def deny_devices(
     stream: Stream,
     devices: Annotated[list[str], typer.Argument(help="numbers of devices, 32 hex digits each")],
     url: Url = "",
+    as_json: options.Json = False,
 ) -> None:
     """Refuse all that these devices send to a stream."""
     told = AdminClient.of(file, url).post(f"denied/{stream}", {"devices": devices})
-    print(f"{stream}: {len(told['devices'])} device(s) denied")
+    _print_denied(stream, told["devices"], as_json=as_json)
 
 
 @deny.command("remove")
@@ -124,18 +131,18 @@ def allow_device(
     stream: Stream,
     device: Annotated[str, typer.Argument(help="number of the device, 32 hex digits")],
     url: Url = "",
+    as_json: options.Json = False,
 ) -> None:
     """Take a device off the deny list."""
     told = AdminClient.of(file, url).delete(f"denied/{stream}/{device}")
-    print(f"{stream}: {len(told['devices'])} device(s) denied")
+    _print_denied(stream, told["devices"], as_json=as_json)
 
 
 @deny.command("list")
 def list_denied(file: File, stream: Stream, url: Url = "", as_json: options.Json = False) -> None:
     """List the devices that a stream denies."""
     told = AdminClient.of(file, url).get(f"denied/{stream}")["devices"]
-    rows = [{"stream": stream, "device": device} for device in told]
-    print_list(rows, "denied device", as_json=as_json)
+    print_list(_denied(stream, told), "denied device", as_json=as_json)
 
 
 @admin.callback()
@@ -156,6 +163,18 @@ def admin_log(
         entries += found
         after = found[-1]["number"]
     print_list(entries, "entry", as_json=as_json)
+
+
+def _denied(stream: str, devices: list[str]) -> list[dict[str, Any]]:
+    return [{"stream": stream, "device": device} for device in devices]
+
+
+def _print_denied(stream: str, devices: list[str], *, as_json: bool) -> None:
+    """Print how many devices are denied after a change; as JSON which ones, as `deny list` does."""
+    if as_json:
+        print_list(_denied(stream, devices), "denied device", as_json=True)
+    else:
+        print(f"{stream}: {len(devices)} device(s) denied")
 
 
 def _print_keys(told: dict[str, Any], *, as_json: bool) -> None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from inspect import getdoc
+from pathlib import Path
 from typing import Annotated
 
 import typer
@@ -73,10 +74,15 @@ app.command("restore")(backup.restore)
 
 
 @app.command("device")
-def device() -> None:
-    """Look at a device's file: its status, and a check of its ledger."""
-    # Only for the list of commands: `ldpstream.device` has a command line of its own, to which
-    # `ldpstream.cli.run` passes the arguments.
+def device(
+    command: Annotated[
+        str, typer.Argument(autocompletion=lambda: ["status", "audit", "leave"])
+    ] = "",
+    file: Annotated[Path | None, typer.Argument()] = None,
+) -> None:
+    """Look at a device's file: its status, and a check of its ledger; or leave a stream."""
+    # Only for the list of commands and completion in shells: `ldpstream.device` has a command line
+    # of its own, to which `ldpstream.cli.run` passes the arguments.
 
 
 app.add_typer(data.app, name="data")

@@ -52,6 +52,7 @@ def local_command(
     as_json: AsJson = False,
 ) -> None:
     """Count in one process, until stopped."""
+    _check_json(recount=recount, as_json=as_json)
     from ldpstream.engines import local
 
     with _opened(config) as place:
@@ -79,6 +80,7 @@ def spark_command(
     as_json: AsJson = False,
 ) -> None:
     """Count on a Spark cluster, until stopped."""
+    _check_json(recount=recount, as_json=as_json)
     if not (recount or checkpoint):
         expected = "a folder that outlives the job"
         raise Mistake(Problem.OPTION, option="--checkpoint", given="missing", expected=expected)
@@ -115,6 +117,12 @@ def spark_command(
             print("stopped", flush=True)
         finally:
             spark.stop()
+
+
+def _check_json(*, recount: bool, as_json: bool) -> None:
+    """Refuse --json where nothing is printed as JSON: an engine that counts only says so."""
+    if as_json and not recount:
+        raise Mistake(Problem.OPTION, option="--json", given="given", expected="--recount with it")
 
 
 @dataclass(frozen=True)

@@ -12,7 +12,8 @@ from urllib.parse import quote
 import typer
 
 from ldpstream.cli import options
-from ldpstream.errors import Mistake, Problem
+from ldpstream.cli.answers import Answer, malformed, read_answer
+from ldpstream.errors import LdpStreamError, Mistake, Problem
 
 if TYPE_CHECKING:
     from ldpstream.collector.store.contract import Archive, Release
@@ -71,10 +72,16 @@ def command(
         raise Mistake(
             Problem.OPTION, option="--store", given=given, expected="either --store or --collector"
         )
-    if group is not None:
-        rows = _of_group(group, rows)
     try:
-        write_whole(out, write(kind, stream, names, rows))
+        if group is not None:
+            rows = _of_group(group, rows)
+        data = write(kind, stream, names, rows)
+    except (KeyError, TypeError, ValueError, AttributeError) as error:
+        if collector is None or isinstance(error, LdpStreamError):
+            raise
+        raise malformed(stream, "no list of releases") from None  # of a program that is none
+    try:
+        write_whole(out, data)
     except OSError as error:
         fix = "name a file that can be written"
         raise Mistake(Problem.DATA_FILE, file=out, what=error.strerror, fix=fix) from None
@@ -158,6 +165,8 @@ def _from_collector(
             if not told["releases"]:
                 return _names(told), rows
             rows += map(_release, told["releases"])
+            if rows[-1].t < since:
+                raise malformed(path, f"of t={rows[-1].t}, and from t={since} on was asked for")
             since = rows[-1].t + 1
 
 
@@ -176,20 +185,20 @@ def _ask(transport: Any, url: str, path: str, token: str) -> Any:
     headers = TokenProof(token).headers if token else {}
     response = transport.send(url, Request("GET", path, headers, patience=60))
     if response.status != 200:
-        refusal = refusal_in(response, "to show releases")
-        raise Mistake(refusal.problem, **refusal.facts)
-    try:
-        told = json.loads(response.body)
-    except (ValueError, RecursionError):
-        told = None
-    if not (isinstance(told, dict) and told.keys() >= {"labels", "releases"}):
-        raise Mistake(Problem.ANSWER_MALFORMED, what=path, given="no list of releases")
+        raise refusal_in(response, "to show releases")
+    told = read_answer(path, response.body)
+    labels = told.get("labels_of_versions", [told["labels"]])
+    lists = (told["releases"], labels, *(labels if isinstance(labels, list) else ()))
+    if not all(isinstance(one, list) for one in lists):
+        raise malformed(path, "no list of releases")
     return told
 
 
-def _release(answer: dict[str, Any]) -> Release:
+def _release(answer: Any) -> Release:
     from ldpstream.collector.store.contract import Release
 
+    if not isinstance(answer, Answer) or not isinstance(answer["t"], int):
+        raise malformed("releases", "a list of something else")
     known = {name: answer[name] for name in ("at_ms", "asked", "received", "missed")}
     content = {name: part for name, part in answer.items() if name not in known}
     return Release(t=answer["t"], content=content, **known)

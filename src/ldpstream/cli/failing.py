@@ -12,3 +12,8 @@ def fail(line: str, status: int) -> int:
     if line:  # it is empty if the help was shown
         print(f"ldpstream: {in_one_line(line)}", file=sys.stderr)
     return status
+
+
+def is_callers(status: int) -> bool:
+    """Return whether a collector answers so to what the user gave, such as a name or a token."""
+    return 400 <= status < 500 and status != 429

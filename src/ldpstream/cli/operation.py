@@ -10,6 +10,7 @@ import typer
 from ldpstream.cli import options
 from ldpstream.cli.admin_client import AdminClient
 from ldpstream.cli.administration import File, Stream, Url
+from ldpstream.cli.answers import malformed
 from ldpstream.cli.output import print_rows
 from ldpstream.errors import Mistake, Problem
 
@@ -37,10 +38,15 @@ def status(
     from ldpstream.collector.service.condition import State
 
     told = AdminClient.of(file, url).get("status")["streams"]
+    if not isinstance(told, dict) or not all(isinstance(row, dict) for row in told.values()):
+        raise malformed("status", "without a table of each stream")
     if stream is not None and stream not in told:
         raise Mistake(Problem.STREAM_UNKNOWN, given=stream, known=", ".join(told))
     rows = [row for name, row in told.items() if stream in (None, name)]
     shown = [{key: row[key] for key in SHOWN} for row in rows]
+    unknown = [str(row["state"]) for row in rows if row["state"] not in tuple(State)]
+    if unknown:
+        raise malformed("status", f"of a stream that is {unknown[0]!r}")
     print_rows(rows if as_json else shown, as_json=as_json)
     states = [State(row["state"]) for row in rows]
     if any(state.is_broken for state in states):

@@ -100,7 +100,10 @@ def command(
     ] = None,
     plugin: options.Plugin = None,
     seed: options.Seed = 0,
-    out: Annotated[Path | None, typer.Option(help="file to write the stream.toml to")] = None,
+    out: Annotated[
+        Path | None,
+        typer.Option(help="file to write the stream.toml to, which must not be there yet"),
+    ] = None,
     as_json: options.Json = False,
 ) -> None:
     """Predict the error and cost of each mechanism, recommend one, and write its stream.toml.
@@ -112,6 +115,9 @@ def command(
     from ldpstream.lab.planning.plan import Wish, make_plan
     from ldpstream.lab.planning.target import read_goal
 
+    if out is not None and out.exists():
+        expected = "a file that is not there yet: plan replaces none"
+        raise Mistake(Problem.OPTION, option="--out", given=out, expected=expected)
     _at_least(1, {"--users": users, "--timestamps": timestamps, "--repeats": repeats})
     if users is not None and users > MOST_WHOLE:
         expected = f"{MOST_WHOLE} or less, as a collector's file takes it"

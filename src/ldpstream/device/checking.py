@@ -11,7 +11,7 @@ from itertools import pairwise
 from pathlib import Path
 from typing import Any
 
-from ldpstream.device.memory import COLUMNS, LIMIT, Entry, Made, Scope
+from ldpstream.device.memory import COLUMNS, LIMIT, Entry, Made, Scope, TermsInForce
 from ldpstream.device.migrations import MIGRATIONS
 from ldpstream.device.schema import FORMAT
 from ldpstream.device.store import OLD
@@ -46,8 +46,17 @@ class Window:
         return f"the {spelled(self.span_ms)} of own time from t={self.t} on"
 
 
+def _fullest(windows: Iterable[Window]) -> Window | None:
+    return max(windows, key=lambda window: window.nano, default=None)
+
+
+def _debits(entries: Iterable[Entry]) -> tuple[Entry, ...]:
+    """Return what was spent: reports, and those whose bytes are gone."""
+    return tuple(entry for entry in entries if not entry.unknown)
+
+
 @dataclass(frozen=True)
-class Book:
+class Book(TermsInForce):
     """What a device's file holds of one stream."""
 
     id: int
@@ -68,20 +77,13 @@ class Book:
         return tuple(entry for entry in self.entries if entry.report is not None)
 
     @property
-    def all_terms(self) -> tuple[Terms, ...]:
-        return (self.terms,) if self.successor is None else (self.terms, self.successor)
-
-    @property
     def newest(self) -> Terms:
         """The terms of the newest stored report."""
         return self.terms_of(self.reports[-1]) if self.reports else self.terms
 
     def terms_of(self, entry: Entry) -> Terms:
         """Return the terms that a stored report was made under, which its timestamp says."""
-        following = self.successor
-        if following is None or following.succeeds is None or entry.t < following.succeeds.from_t:
-            return self.terms
-        return following
+        return self.terms_at(entry.t)
 
     @property
     def own(self) -> tuple[Entry, ...]:
@@ -90,8 +92,7 @@ class Book:
 
     @property
     def debits(self) -> tuple[Entry, ...]:
-        """What was spent: reports, and those whose bytes are gone."""
-        return tuple(entry for entry in self.entries if not entry.unknown)
+        return _debits(self.entries)
 
 
 @dataclass(frozen=True)
@@ -104,7 +105,7 @@ class BookCheck:
 
     @property
     def fullest(self) -> Window | None:
-        return max(self.windows, key=lambda window: window.nano, default=None)
+        return _fullest(self.windows)
 
 
 @dataclass(frozen=True)
@@ -125,7 +126,7 @@ class Check:
 
     @property
     def fullest(self) -> Window | None:
-        return max(self.windows, key=lambda window: window.nano, default=None)
+        return _fullest(self.windows)
 
 
 @dataclass(frozen=True)
@@ -139,7 +140,7 @@ class File:
 
     @property
     def debits(self) -> tuple[Entry, ...]:
-        return tuple(entry for entry in self.entries if not entry.unknown)
+        return _debits(self.entries)
 
     @property
     def limits(self) -> tuple[Made, ...]:
@@ -162,7 +163,7 @@ def check_ledger(path: Path) -> Check:
     if not streams:
         remarks.append("the device is not enrolled")
     limit = next((one for one in file.limits if one.until is None), None)
-    fullest = None if limit is None else _fullest(file.debits, limit.span)
+    fullest = None if limit is None else _fullest(_filled(file.debits, limit.span))
     return Check(file.name, streams, limit, fullest, tuple(faults), tuple(dict.fromkeys(remarks)))
 
 
@@ -382,13 +383,11 @@ def _kept_free(book: Book, begin_ms: int, end_ms: int) -> int:
     return max(0, book.reserve_nano - spent)
 
 
-def _fullest(debits: tuple[Entry, ...], span_ms: int) -> Window | None:
-    windows = (Window(first, span_ms, 0) for first in debits)
-    filled = (
-        Window(one.first, span_ms, sum(debit.nano for debit in debits if debit in one))
-        for one in windows
-    )
-    return max(filled, key=lambda one: one.nano, default=None)
+def _filled(debits: tuple[Entry, ...], span_ms: int) -> Iterator[Window]:
+    """Yield the window that starts at each debit, with all that was spent in it."""
+    for first in debits:
+        empty = Window(first, span_ms, 0)
+        yield replace(empty, nano=sum(debit.nano for debit in debits if debit in empty))
 
 
 def _remarks(book: Book) -> Iterator[str]:

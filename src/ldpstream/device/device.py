@@ -199,8 +199,7 @@ class Device(_Streams):
         installer can know. Otherwise the device is silent for the first w intervals, since a ledger
         that was lost looks like one that never existed.
         """
-        _check(cls.open, path, **parts)
-        _store(path, **parts).create(first_install)
+        _make(cls.open, path, first_install, **parts)
         return cls.open(path, **parts)
 
     @classmethod
@@ -223,9 +222,7 @@ class Device(_Streams):
         stored one goes on. `warn` is called, once for each kind, about values that cannot be
         reported.
         """
-        wallet = Wallet(_existing(path, witness, clock), source or SystemSource())
-        if limit is not None:
-            wallet.set_limit(limit)
+        wallet = _wallet(_existing(path, witness, clock), source, limit)
         return cls(Sessions(wallet, jitter, warn), transport, sleep)
 
     def enrol(
@@ -334,8 +331,7 @@ class AsyncDevice(_Streams):
     @classmethod
     def create(cls, path: str | Path, *, first_install: bool = False, **parts: Any) -> Self:
         """Create a device in a new file, as `Device.create` does."""
-        _check(cls.open, path, **parts)
-        _store(path, **parts).create(first_install)
+        _make(cls.open, path, first_install, **parts)
         return cls.open(path, **parts)
 
     @classmethod
@@ -353,9 +349,7 @@ class AsyncDevice(_Streams):
         sleep: AsyncSleep = sleep_async,
     ) -> Self:
         """Open the device in this file, as `Device.open` does; many may share a transport."""
-        wallet = Wallet(_existing(path, witness, clock), source or SystemSource())
-        if limit is not None:
-            wallet.set_limit(limit)
+        wallet = _wallet(_existing(path, witness, clock), source, limit)
         return cls(Sessions(wallet, jitter, warn), transport, sleep)
 
     async def enrol(
@@ -447,12 +441,26 @@ def _store(
     return Store(Path(path), witness, clock)
 
 
-def _check(
-    opening: Callable[..., object], path: object, limit: Limit | None = None, **parts: object
+def _make(
+    opening: Callable[..., object],
+    path: str | Path,
+    first_install: bool,
+    *,
+    limit: Limit | None = None,
+    **parts: Any,
 ) -> None:
-    """Refuse what `open` would refuse before a file is made, which would be without a limit."""
+    """Make a new file; refuse before what `open` would refuse: it would be without a limit."""
     signature(opening).bind(path, **parts)
     promise_of(limit)
+    _store(path, **parts).create(first_install)
+
+
+def _wallet(store: Store, source: Source | None, limit: Limit | None) -> Wallet:
+    """Return what all streams of a file share; a limit that is given is stored."""
+    wallet = Wallet(store, source or SystemSource())
+    if limit is not None:
+        wallet.set_limit(limit)
+    return wallet
 
 
 def _existing(path: str | Path, witness: Witness | None, clock: MachineClock | None) -> Store:

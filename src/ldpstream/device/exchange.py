@@ -27,6 +27,8 @@ PATIENCE = 10.0
 PORTS = {"http": 80, "https": 443}
 LOOK_SECONDS = 0.2
 """The longest time between two calls of a `Stop`."""
+LONGEST_NAP = 60.0
+"""Seconds until a device that waits for its turn looks at the clock again: a machine may sleep."""
 
 Stop = Callable[[], bool]
 """A function that returns whether to stop waiting. It is called often, so it should be quick."""

@@ -8,6 +8,7 @@ from itertools import count
 from typing import TypeVar
 
 from ldpstream.device.exchange import (
+    LONGEST_NAP,
     Connect,
     Conversation,
     Pause,
@@ -23,7 +24,6 @@ SHARED_PATIENCE = 5.0
 """Seconds for a request, besides what it asks the collector to hold it back: others wait for it."""
 SHARED_WAIT = 2
 """Seconds of a long poll, at most, if other streams share the thread."""
-LONGEST_NAP = 60.0
 
 T = TypeVar("T")
 

@@ -107,8 +107,26 @@ def lineage(terms: Terms) -> set[str]:
     return {terms.pin} | ({terms.succeeds.pin} if terms.succeeds is not None else set())
 
 
+class TermsInForce:
+    """The terms of a stream, and those that follow them, as a device knows them."""
+
+    terms: Terms
+    successor: Terms | None
+
+    @property
+    def all_terms(self) -> tuple[Terms, ...]:
+        return (self.terms,) if self.successor is None else (self.terms, self.successor)
+
+    def terms_at(self, t: int) -> Terms:
+        """Return the terms under which this device reports for timestamp t."""
+        following = self.successor
+        if following is None or following.succeeds is None or t < following.succeeds.from_t:
+            return self.terms
+        return following
+
+
 @dataclass(frozen=True)
-class Enrolment:
+class Enrolment(TermsInForce):
     """The agreement between a collector and this device."""
 
     url: str
@@ -145,17 +163,6 @@ class Enrolment:
     @cached_property
     def scope(self) -> Scope:
         return Scope.of(self.id)
-
-    @property
-    def all_terms(self) -> tuple[Terms, ...]:
-        return (self.terms,) if self.successor is None else (self.terms, self.successor)
-
-    def terms_at(self, t: int) -> Terms:
-        """Return the terms under which this device reports for timestamp t."""
-        following = self.successor
-        if following is None or following.succeeds is None or t < following.succeeds.from_t:
-            return self.terms
-        return following
 
     def renamed_at(self, t: int) -> Mapping[str, str]:
         """Return the names that labels of earlier terms have under the terms of timestamp t."""

@@ -16,6 +16,7 @@ from ldpstream.device.backoff import Jitter, pause_after, system_jitter
 from ldpstream.device.errands import Errands
 from ldpstream.device.exchange import (
     LARGEST_ANSWER,
+    LONGEST_NAP,
     PATIENCE,
     Address,
     Connect,
@@ -51,8 +52,6 @@ FAREWELLS = 3
 """How often a device that leaves tries to tell the collector."""
 MOST_SPANS = 2
 """The next turn is no more than two windows away, once the budget is free."""
-LONGEST_NAP = 60.0
-"""Seconds until a device that waits for its turn looks at the clock again: a machine may sleep."""
 LONGEST_ENROLMENT_PAUSE = 60.0
 """Seconds; if the collector asks for a longer pause, the enrolment fails and says so."""
 FIRST_PAUSE = 1.0

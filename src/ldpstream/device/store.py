@@ -38,10 +38,10 @@ from ldpstream.device.schema import FORMAT, insert_device, make_tables, new_secr
 from ldpstream.device.witness import ChangeTime, Witness
 from ldpstream.errors import LdpStreamError, Mistake, Problem
 from ldpstream.machine_clock import MachineClock, SystemClock
+from ldpstream.whole_files import OWNER_ONLY
 
 OLD = "is of an earlier release; it is migrated when a device opens it"
 BUSY_SECONDS = 5.0
-OWNER_ONLY = 0o600
 
 
 class LedgerUnusable(LdpStreamError):

@@ -121,6 +121,7 @@ def _row(stream: Stream, task: Task, figures: Figures) -> Row:
         "fingerprint": task.stream,
         "mechanism": task.mechanism,
         **settings.columns(),  # `figures` then replaces the oracle by the one used
+        "asked_oracle": "auto" if settings.oracle is None else settings.oracle.value,
         "epsilon": float(settings.epsilon),
         "window": settings.window,
         "users": settings.users,

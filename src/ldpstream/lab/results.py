@@ -4,11 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 from dataclasses import dataclass, fields
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NoReturn
 
 import numpy as np
 
 from ldpstream.arguments import one_of
+from ldpstream.errors import Mistake, Problem
 from ldpstream.lab.frames import pandas_frame, polars_frame
 from ldpstream.lab.metrics import Metrics, or_none
 from ldpstream.lab.paired import Paired, paired
@@ -25,6 +26,7 @@ PARAMETERS = (
     "fingerprint",
     "mechanism",
     *OPTIONS,
+    "asked_oracle",
     "epsilon",
     "window",
     "users",
@@ -32,9 +34,11 @@ PARAMETERS = (
     "labels",
 )
 """The columns that identify a setting: all options of a run, so that none can be forgotten. The
-oracle is the one that was used. Streams of one name may differ, hence the fingerprint."""
+oracle is the one that was used, `asked_oracle` the one that was asked for, which may be "auto".
+Streams of one name may differ, hence the fingerprint."""
 COMPARED = tuple(name for name in PARAMETERS if name not in ("mechanism", "oracle"))
-"""The columns that are the same for two mechanisms that are compared."""
+"""The columns that are the same for two mechanisms that are compared: what was asked for, since
+"auto" may choose another oracle for each."""
 CURVES = ("roc", "roc_per_label")
 METRICS = (*(field.name for field in fields(Metrics)), "seconds")
 
@@ -78,7 +82,8 @@ class Results:
 
         `difference` is the mean over the repeats of the figure minus that of `to` in the same
         repeat, `low` and `high` its 95 % interval (None for one repeat), and `differs` whether 0
-        lies outside of it. Say that two mechanisms differ only where it does.
+        lies outside of it. Say that two mechanisms differ only where it does. Only runs that were
+        asked for the same oracle are compared.
 
         Args:
             metric: a column of METRICS.
@@ -89,7 +94,10 @@ class Results:
         found: dict[tuple[Any, ...], dict[str, dict[tuple[int, int], float]]] = {}
         for row in self.rows:
             runs = found.setdefault(tuple(row[name] for name in COMPARED), {})
-            runs.setdefault(row["mechanism"], {})[row["seed"], row["repeat"]] = row[metric]
+            figures = runs.setdefault(row["mechanism"], {})
+            figure = figures.setdefault((row["seed"], row["repeat"]), row[metric])
+            if figure != row[metric]:
+                _refuse_twice(row, metric, figure)
         rows = []
         for setting, runs in found.items():
             for mechanism, figures in runs.items():
@@ -111,6 +119,12 @@ class Results:
 
 def _setting(row: Row) -> tuple[Any, ...]:
     return tuple(row[name] for name in PARAMETERS)
+
+
+def _refuse_twice(row: Row, metric: str, figure: float) -> NoReturn:
+    same = {name: row[name] for name in ("mechanism", "stream", "seed", "repeat")}
+    figures = f"{figure} and {row[metric]}"
+    raise Mistake(Problem.RUN_TWICE, **same, metric=metric, figures=figures)
 
 
 def _difference(

@@ -2,12 +2,11 @@
 
 from __future__ import annotations
 
-from enum import StrEnum
 from functools import lru_cache
 from importlib import import_module
 from typing import TYPE_CHECKING, Any, cast
 
-from ldpstream.errors import Mistake, Problem
+from ldpstream.oracles.named import Named
 from ldpstream.privacy.epsilon import Epsilon
 
 if TYPE_CHECKING:
@@ -16,7 +15,7 @@ if TYPE_CHECKING:
     from ldpstream.numeric.lab_half import NumericLab
 
 
-class Numeric(StrEnum):
+class Numeric(Named):
     """The randomisers of numbers by name; the value is the name of the folder.
 
     >>> Numeric.named("duchi").device(1025, Epsilon.of(1)).report_bytes
@@ -27,13 +26,6 @@ class Numeric(StrEnum):
     PIECEWISE = "piecewise"
     HYBRID = "hybrid"
     SQUARE_WAVE = "square_wave"
-
-    @classmethod
-    def named(cls, name: str) -> Numeric:
-        try:
-            return cls(name.lower())
-        except ValueError:
-            raise Mistake(Problem.ORACLE_UNKNOWN, given=name, known=", ".join(cls)) from None
 
     def device(self, levels: int, epsilon: Epsilon) -> NumericDevice:
         return cast("NumericDevice", _device(self, levels, epsilon))

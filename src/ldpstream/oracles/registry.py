@@ -2,12 +2,11 @@
 
 from __future__ import annotations
 
-from enum import StrEnum
 from functools import lru_cache
 from importlib import import_module
 from typing import TYPE_CHECKING, Any, cast
 
-from ldpstream.errors import Mistake, Problem
+from ldpstream.oracles.named import Named
 from ldpstream.privacy.epsilon import Epsilon
 
 if TYPE_CHECKING:
@@ -16,7 +15,7 @@ if TYPE_CHECKING:
     from ldpstream.oracles.lab_half import LabHalf
 
 
-class Oracle(StrEnum):
+class Oracle(Named):
     """The oracles by name, each with its folder and the name of its device half there.
 
     Those of one family share a folder: they differ in the device half alone.
@@ -42,13 +41,6 @@ class Oracle(StrEnum):
         oracle._value_ = name
         oracle.folder, oracle.device_class = folder, device_class
         return oracle
-
-    @classmethod
-    def named(cls, name: str) -> Oracle:
-        try:
-            return cls(name.lower())
-        except ValueError:
-            raise Mistake(Problem.ORACLE_UNKNOWN, given=name, known=", ".join(cls)) from None
 
     def device(self, labels: int, epsilon: Epsilon) -> DeviceHalf[Any]:
         return _device(self, labels, epsilon)

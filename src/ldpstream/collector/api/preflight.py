@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import replace
+from secrets import token_bytes
 
 from ldpstream.collector.api.server import listen
 from ldpstream.collector.config import Config
@@ -57,8 +58,11 @@ def _log(config: Config) -> Iterator[str]:
 
 def _store(config: Config) -> Iterator[str]:
     """Compare the file with its own store, if that is there, and follow what it has released."""
+    begun = is_begun(config)  # connects to a database, though there may be no secret yet
     master = find_master(config)
-    if master is None or not is_begun(config):
+    if master is None and config.database is not None:
+        master = token_bytes()  # as `serve` draws one; a database that was begun has another
+    if master is None or not begun:
         return
     now_ms = SystemClock().wall_ms()
     with open_archive(place_of_store(config)) as archive:

@@ -16,6 +16,7 @@ from ldpstream.collector.api.lookup import readable_stream
 from ldpstream.collector.api.page import assets
 from ldpstream.collector.service.service import Service
 from ldpstream.collector.service.stream_service import StreamService
+from ldpstream.durations import DAY_MS
 from ldpstream.mechanisms.registry import report_epsilon
 from ldpstream.numeric import Range
 from ldpstream.privacy.epsilon import Epsilon
@@ -24,9 +25,7 @@ from ldpstream.protocol.terms import Selection, Terms
 from ldpstream.vocabulary import Vocabulary
 from ldpstream.vocabulary.device import LONGEST_TEXT
 
-DAY_MS = 86_400_000
 PATH = "/privacy/{stream}"
-_JSON = "application/json"
 _HTML = "text/html"
 _VARY = "Accept, Accept-Encoding"
 

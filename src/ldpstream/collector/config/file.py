@@ -7,16 +7,17 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from math import ceil
 from pathlib import Path
+from typing import NoReturn
 
 from ldpstream.collector.alerts.webhook import check_url
-from ldpstream.collector.config.stream import StreamConfig, read_stream
+from ldpstream.collector.config.stream import STREAM_KEYS, StreamConfig, read_stream
 from ldpstream.collector.config.table import Table, is_number
 from ldpstream.collector.report_log.contract import LogSettings
 from ldpstream.collector.store.database import Database
+from ldpstream.durations import HOUR_MS
 from ldpstream.errors import Mistake, Problem
 
 LEAST_LEASE_MS = 500
-HOUR_MS = 3_600_000
 LEAST_RETENTION = 2
 """Intervals that a log must keep reports: a round takes up to one, and may be counted late."""
 
@@ -120,13 +121,13 @@ def parse(text: str, file: Path) -> Config:
             if f"{name}_file" in collector
         },
         limits=_limits(collector.table("limits")),
-        streams=tuple(read_stream(table) for table in root.tables("stream")),
+        streams=tuple(read_stream(table) for table in root.tables("stream", STREAM_KEYS)),
         webhook=_webhook(collector.table("alerts")),
         external_url=collector.table("alerts").text("external_url", "").rstrip("/"),
         file=file,
     )
     if not config.streams:
-        root.refuse(None, "there is no stream", "add a [[stream]] table")
+        _refuse_without_streams(root)
     names = [stream.name for stream in config.streams]
     for position, name in enumerate(names):
         if name in names[:position]:
@@ -141,6 +142,15 @@ def parse(text: str, file: Path) -> Config:
         _check_retention(config.ingest, root.tables("stream"))
     root.finish()
     return config
+
+
+def _refuse_without_streams(root: Table) -> NoReturn:
+    """Refuse a file without streams; tables of another name may be meant as such."""
+    for name, value in root.values.items():
+        if name not in root.asked and isinstance(value, list):
+            what = f"there is no stream, and no key {name!r} here"
+            root.refuse(name, what, "did you mean [[stream]]?")
+    root.refuse(None, "there is no stream", "add a [[stream]] table")
 
 
 def _address(collector: Table) -> tuple[str, int]:

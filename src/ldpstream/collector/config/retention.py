@@ -5,8 +5,8 @@ from __future__ import annotations
 from itertools import pairwise
 
 from ldpstream.collector.config.table import Table
-from ldpstream.collector.releases.retention import DAY_MS, HOUR_MS, Retention
-from ldpstream.durations import spelled
+from ldpstream.collector.releases.retention import Retention
+from ldpstream.durations import DAY_MS, HOUR_MS, spelled
 
 _AGES = {"releases": HOUR_MS, "hourly": HOUR_MS, "daily": DAY_MS}
 """The ages in the table, in ascending order, and the least of each."""

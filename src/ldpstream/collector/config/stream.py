@@ -262,6 +262,49 @@ class StreamConfig:
         return self.query.noise(at, report_epsilon(self.mechanism, at)).oracle
 
 
+STREAM_KEYS = frozenset(
+    {
+        "alert",
+        "allowed_origins",
+        "attributes",
+        "bins",
+        "bits",
+        "candidates",
+        "candidates_file",
+        "deadlines",
+        "epsilon",
+        "interval",
+        "labels",
+        "least_group",
+        "level",
+        "mechanism",
+        "name",
+        "notice",
+        "oracle",
+        "other",
+        "paused",
+        "population",
+        "prefixes",
+        "public",
+        "public_enrolment",
+        "query",
+        "range",
+        "retention",
+        "retired",
+        "salt",
+        "selection",
+        "start",
+        "successor",
+        "suspicion",
+        "thresholds",
+        "top",
+        "vocabulary",
+        "window",
+    }
+)
+"""All keys of a [[stream]] table, which are known before it is read."""
+
+
 def read_stream(table: Table) -> StreamConfig:
     name = table.text("name")
     if not is_stream_name(name):

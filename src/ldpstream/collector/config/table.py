@@ -22,6 +22,8 @@ MOST_WHOLE = (1 << 31) - 1
 """The largest whole number in the file, which stores, arrays and devices can hold."""
 ALIKE = 0.75
 """How similar to a known key (`difflib`) an unknown one must be to count as a typo."""
+LEAST_PREFIX = 3
+"""The letters from which on a beginning of a key, such as eps, counts as a typo of it."""
 MOST_NAMED = 8
 """Known names in a message about a wrong one."""
 MOST_COMPARED = 1000
@@ -80,9 +82,11 @@ class Table:
     place: Place
     asked: set[str] = field(default_factory=set)
     inner: list[Table] = field(default_factory=list)
+    known: frozenset[str] = frozenset()
+    """All keys that the table may have, if they are known before they are asked for."""
 
     def __contains__(self, name: str) -> bool:
-        self.asked.add(name)
+        self._ask(name)
         return name in self.values
 
     def __iter__(self) -> Any:
@@ -103,13 +107,28 @@ class Table:
             what, _, fix = str(error).partition("; ")
             self.refuse(name, what, fix)
 
-    def get(self, name: str, default: Any = ...) -> Any:
+    def _ask(self, name: str) -> None:
+        assert not self.known or name in self.known, name
         self.asked.add(name)
-        if name not in self.values and default is ...:
-            unknown = sorted(self.values.keys() - self.asked)
-            for typo in get_close_matches(name, unknown, 1, ALIKE):
+
+    def refuse_missing(self, name: str) -> NoReturn:
+        """Refuse a table without a key that it needs; what has another name is shown first."""
+        unknown = [key for key in self.values if key not in self.asked | self.known]
+        for typo in get_close_matches(name, unknown, 1, ALIKE):
+            self.refuse(typo, f"there is no key {typo!r} here", f"did you mean {name}?")
+        for typo in unknown:
+            if len(typo) >= LEAST_PREFIX and name.startswith(typo.lower()):
                 self.refuse(typo, f"there is no key {typo!r} here", f"did you mean {name}?")
-            self.refuse(None, f"{name} is missing", "add it")
+        if self.known and unknown:
+            keys = "no key" if len(unknown) == 1 else "no keys"
+            what = f"there is {keys} {', '.join(map(repr, unknown))} here, and {name} is missing"
+            self.refuse(unknown[0], what, f"add {name}")
+        self.refuse(None, f"{name} is missing", "add it")
+
+    def get(self, name: str, default: Any = ...) -> Any:
+        self._ask(name)
+        if name not in self.values and default is ...:
+            self.refuse_missing(name)
         value = self.values.get(name, default)
         for one in value if isinstance(value, list) else (value,):
             if isinstance(one, int) and one.bit_length() > MOST_BITS:
@@ -179,20 +198,22 @@ class Table:
         values = self._typed(name, {}, (dict,), f"a table: [{name}]")
         return self._within(values, (*self.place, name))
 
-    def tables(self, name: str) -> list[Table]:
+    def tables(self, name: str, known: frozenset[str] = frozenset()) -> list[Table]:
         values = self._typed(name, [], (list,), f"tables: [[{name}]]")
         if not all(isinstance(value, dict) for value in values):
             self.refuse(name, f"{name} contains something other than tables", f"write [[{name}]]")
         return [
-            self._within(value, (*self.place, name, position))
+            self._within(value, (*self.place, name, position), known)
             for position, value in enumerate(values)
         ]
 
-    def _within(self, values: dict[str, Any], place: Place) -> Table:
+    def _within(
+        self, values: dict[str, Any], place: Place, known: frozenset[str] = frozenset()
+    ) -> Table:
         for table in self.inner:
             if table.place == place:
                 return table
-        self.inner.append(Table(values, self.file, self.text_of_file, place))
+        self.inner.append(Table(values, self.file, self.text_of_file, place, known=known))
         return self.inner[-1]
 
     def finish(self) -> None:

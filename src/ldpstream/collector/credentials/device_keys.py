@@ -74,18 +74,24 @@ class DeviceKeys:
     def __init__(self, master: bytes, stream: str, prefix: bytes | None = None) -> None:
         self._master = master
         self._prefix = key_prefix(stream) if prefix is None else prefix
-        key = hashlib.sha256(master).digest() if len(master) > BLOCK_BYTES else master
-        block = np.frombuffer(key.ljust(BLOCK_BYTES, b"\0"), np.uint8).reshape(1, BLOCK_BYTES)
-        self._inner = absorb(INITIAL, as_words(block) ^ _INNER)[:, 0]
-        self._outer = absorb(INITIAL, as_words(block) ^ _OUTER)[:, 0]
 
     def of(self, device: bytes) -> bytes:
         return hmac.digest(self._master, self._prefix + device.hex().encode(), "sha256")
 
     def of_many(self, devices: Bytes) -> HashWords:
         """The keys of many devices, one in each row, as words with a column for each key."""
-        digits = _HEX[devices].view(np.uint8)
-        return _both_passes(self._inner, self._outer, _message(self._prefix, digits))
+        digits, (inner, outer) = _HEX[devices].view(np.uint8), self._states
+        return _both_passes(inner, outer, _message(self._prefix, digits))
+
+    @cached_property
+    def _states(self) -> tuple[HashWords, HashWords]:
+        """The states after the key's block, which only the vectorised hash needs: it may fail."""
+        long = len(self._master) > BLOCK_BYTES
+        key = hashlib.sha256(self._master).digest() if long else self._master
+        block = np.frombuffer(key.ljust(BLOCK_BYTES, b"\0"), np.uint8).reshape(1, BLOCK_BYTES)
+        words = as_words(block)
+        inner, outer = absorb(INITIAL, words ^ _INNER), absorb(INITIAL, words ^ _OUTER)
+        return inner[:, 0], outer[:, 0]
 
 
 class StreamKeys:
@@ -230,6 +236,41 @@ class Signers:
     @cached_property
     def hashes(self) -> KeyedHashes:
         return KeyedHashes(self._all.of_many(self._devices))
+
+
+class KeyHolders:
+    """Devices that know their keys of 32 bytes, one in each row, and what they compute with them.
+
+    The vectorised hash is used if it is right, else `hmac`.
+    """
+
+    def __init__(self, keys: Bytes) -> None:
+        self._hashes = KeyedHashes.of(keys) if vectorised_is_right() else None
+        self._keys = keys
+
+    def macs(self, prefix: bytes, reports: Bytes) -> Bytes:
+        """Return the MACs of a report under each key, one in each row."""
+        if self._hashes is not None:
+            return self._hashes.macs(prefix, reports)
+        pairs = zip(self._each, reports, strict=True)
+        macs = [report_mac(key, prefix, report.tobytes()) for key, report in pairs]
+        return np.frombuffer(b"".join(macs), np.uint8).reshape(-1, MAC_BYTES)
+
+    def slots(self, window: int, epoch: int) -> NDArray[np.uint64]:
+        """Return the slot of each device in an epoch."""
+        if self._hashes is not None:
+            return self._hashes.slots(window, epoch)
+        return np.array([slot_of(key, window, epoch) for key in self._each], np.uint64)
+
+    def groups(self, groups: int) -> NDArray[np.uint64]:
+        """Return the group of a vocabulary that each device belongs to."""
+        if self._hashes is not None:
+            return self._hashes.fractions(group_message(), groups)
+        return np.array([group_of(key, groups) for key in self._each], np.uint64)
+
+    @property
+    def _each(self) -> Iterator[bytes]:
+        return (key.tobytes() for key in self._keys)
 
 
 class KeyedHashes:

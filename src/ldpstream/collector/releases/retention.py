@@ -12,10 +12,8 @@ from itertools import groupby
 from typing import Any
 
 from ldpstream.collector.store.contract import Release, Summary
+from ldpstream.durations import DAY_MS, HOUR_MS
 from ldpstream.protocol.terms import Terms
-
-HOUR_MS = 3_600_000
-DAY_MS = 24 * HOUR_MS
 
 _MEANS = ("values", "low", "high")
 _TEXTS = (*_MEANS, "least", "most", "listed")

@@ -5,6 +5,7 @@ from __future__ import annotations
 import logging
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import replace
+from functools import partial
 from typing import Any
 
 from ldpstream.collector.store import summary_table
@@ -50,18 +51,28 @@ def accept_names(run: Execute, chain: Chain) -> None:
     write_property(run, STREAMS, chain.seal_names(names(run)))
 
 
-def accept_stream(
+def accept(
     run: Execute,
     chain: Chain,
     stream: str,
-    known: tuple[int, Ends],
-    page_after: Callable[[int], Sequence[Row]],
-    write: Callable[[list[tuple[bytes, int]]], None],
+    find: Callable[[], tuple[int, Ends] | None],
+    page_after: Callable[[int, int], Sequence[Row]],
+    write: Callable[[int, list[tuple[bytes, int]]], None],
 ) -> None:
-    """Chain the releases of a stream as they are; see `Chain.accepted`."""
+    """Chain the releases of a stream as they are, or of EVERY the list of names.
+
+    `find` reads the stream's id and ends, `page_after` the releases of an id after a timestamp, and
+    `write` stores their links; see `Chain.accepted`.
+    """
+    if stream == EVERY:
+        accept_names(run, chain)
+        return
+    known = find()
+    assert known is not None
     key, ends = known
     ends = replace(ends, summaries=summary_table.accept(run, chain, stream, key))
-    write_ends(run, key, chain.accepted(stream, ends, page_after, write))
+    accepted = chain.accepted(stream, ends, partial(page_after, key), partial(write, key))
+    write_ends(run, key, accepted)
 
 
 def create_stream(run: Execute, chain: Chain, name: str, terms: dict[str, Any]) -> None:
@@ -131,16 +142,22 @@ def check_names(run: Execute, chain: Chain) -> Checked:
     return chain.check_names(names(run), read_property(run, STREAMS))
 
 
-def check_stream(
+def check(
     run: Execute,
     chain: Chain,
     stream: str,
-    known: tuple[int, Ends] | None,
+    find: Callable[[], tuple[int, Ends] | None],
     linked: Callable[[int], Iterable[LinkedRow]],
     version: int,
     progress: Progress,
 ) -> Checked:
-    """Follow the chain of a stream; `linked` reads its releases, in order of t."""
+    """Follow the chain of a stream, or check the list of names of EVERY.
+
+    `find` reads the stream's id and ends, `linked` the releases of an id, in order of t.
+    """
+    if stream == EVERY:
+        return check_names(run, chain)
+    known = find()
     if known is None:
         return Checked(stream)
     key, ends = known

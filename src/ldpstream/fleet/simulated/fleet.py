@@ -7,13 +7,13 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from ldpstream.arrays import Bytes
+from ldpstream.arrays import Bytes, Indexes
 from ldpstream.device.exchange import Address
 from ldpstream.errors import Mistake, Problem
 from ldpstream.fleet.fleet import Fleet, Outcome
 from ldpstream.fleet.simulated.devices import Devices
 from ldpstream.fleet.simulated.enrolment import AT_ONCE, Enrolment
-from ldpstream.fleet.simulated.gateway import Read, Rows, SimulatedGateway, groups_of
+from ldpstream.fleet.simulated.gateway import Read, SimulatedGateway, groups_of
 from ldpstream.fleet.weather import Line
 from ldpstream.lab.vocabulary import buckets_of
 from ldpstream.machine_clock import SystemClock
@@ -83,7 +83,7 @@ class SimulatedFleet(Fleet):
         self._save()
         return terms, gateway
 
-    def _tags(self, terms: Terms, rows: Rows) -> Bytes:
+    def _tags(self, terms: Terms, rows: Indexes) -> Bytes:
         """Return the tag of each of these devices: its group of a vocabulary, or its attributes."""
         if terms.attributes is None:
             return self._groups[rows]
@@ -98,7 +98,7 @@ class SimulatedFleet(Fleet):
         held = (self._held(index) for index in range(len(self._plan.source.domain)))
         places = np.array([terms.place(value) for value in held])
 
-        def read(t: int, rows: Rows) -> NDArray[Any] | None:
+        def read(t: int, rows: Indexes) -> NDArray[Any] | None:
             values = self._users.values(t)
             return None if values is None else places[values[rows]]
 
@@ -109,7 +109,7 @@ class SimulatedFleet(Fleet):
         self._groups = groups_of(self._devices, len(words.groups))
         buckets = buckets_of(Texts.of([encoded(text) for text in self._names]), words)
 
-        def read(t: int, rows: Rows) -> NDArray[Any] | None:
+        def read(t: int, rows: Indexes) -> NDArray[Any] | None:
             values = self._users.values(t)
             return None if values is None else buckets[self._groups[rows], values[rows]]
 

@@ -10,8 +10,8 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from ldpstream.arrays import Bytes
-from ldpstream.collector.credentials.device_keys import KeyedHashes, due
+from ldpstream.arrays import Bytes, Indexes
+from ldpstream.collector.credentials.device_keys import KeyHolders, due
 from ldpstream.device.batches import BATCH
 from ldpstream.device.clock import LabelTime
 from ldpstream.device.exchange import AsyncTransport
@@ -21,15 +21,14 @@ from ldpstream.fleet.simulated.errands import fetch_successor, renew_keys
 from ldpstream.oracles.lab_half import encode_table
 from ldpstream.protocol.authentication import proof_of, report_prefix, rounds_message
 from ldpstream.protocol.notice import Notice
-from ldpstream.protocol.slots import group_message, moment_ms
+from ldpstream.protocol.slots import moment_ms
 from ldpstream.protocol.strata import round_name
 from ldpstream.protocol.terms import Terms
 
-Rows = NDArray[np.int64]
 Slots = NDArray[np.uint64]
-Read = Callable[[int, Rows], NDArray[Any] | None]
+Read = Callable[[int, Indexes], NDArray[Any] | None]
 """A function that returns the indexes of the values that some devices hold at a timestamp."""
-Tags = Callable[[Terms, Rows], Bytes]
+Tags = Callable[[Terms, Indexes], Bytes]
 """A function that returns the tags of devices, under terms whose reports have them."""
 
 TICK = 0.25
@@ -119,7 +118,7 @@ class SimulatedGateway(Deliveries):
             waiting = waiting[~ready]
             await asyncio.sleep(TICK)
 
-    def due(self, t: int) -> Rows:
+    def due(self, t: int) -> Indexes:
         """Return the devices whose turn timestamp t is, each by the window of its level."""
         turns = np.zeros(len(self._devices), bool)
         for place, stratum in enumerate(self._terms.strata):
@@ -131,9 +130,9 @@ class SimulatedGateway(Deliveries):
     @lru_cache(16)  # noqa: B019 - a gateway lives as long as its process
     def _slots(self, window: int, epoch: int) -> Slots:
         parts = np.split(self._devices.slot_keys, range(AT_ONCE, len(self._devices), AT_ONCE))
-        return np.concatenate([KeyedHashes.of(keys).slots(window, epoch) for keys in parts])
+        return np.concatenate([KeyHolders(keys).slots(window, epoch) for keys in parts])
 
-    def _records(self, t: int, rows: Rows, stratum: Terms) -> Bytes:
+    def _records(self, t: int, rows: Indexes, stratum: Terms) -> Bytes:
         """Return the signed reports of devices that have the budget, once it is debited."""
         values = self._read(t, rows)
         if values is None or not len(rows):
@@ -146,11 +145,11 @@ class SimulatedGateway(Deliveries):
         self._devices.debit(rows)
         name = round_name(t, stratum.suffix)
         prefix = report_prefix(self.stream, stratum.pin, name, stratum.level)
-        macs = KeyedHashes.of(self._devices.keys[rows]).macs(prefix, reports)
+        macs = KeyHolders(self._devices.keys[rows]).macs(prefix, reports)
         return np.hstack([self._devices.numbers[rows], macs, reports])
 
     async def _deliver(
-        self, t: int, rows: Rows, records: Bytes, stratum: Terms, sending: asyncio.TaskGroup
+        self, t: int, rows: Indexes, records: Bytes, stratum: Terms, sending: asyncio.TaskGroup
     ) -> None:
         def is_over() -> bool:
             return self.label.now_ms() >= stratum.deadline_of(t)
@@ -176,5 +175,5 @@ class SimulatedGateway(Deliveries):
 def groups_of(devices: Devices, groups: int) -> NDArray[np.uint8]:
     """Return the group of a vocabulary that each device belongs to."""
     parts = np.split(devices.slot_keys, range(AT_ONCE, len(devices), AT_ONCE))
-    found = [KeyedHashes.of(keys).fractions(group_message(), groups) for keys in parts]
+    found = [KeyHolders(keys).groups(groups) for keys in parts]
     return np.concatenate(found).astype(np.uint8)

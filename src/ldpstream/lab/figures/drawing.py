@@ -25,7 +25,7 @@ KEY_INCHES, LETTER_INCHES, LINE_INCHES = 0.6, 0.08, 0.2
 """Of a legend: the mark of an entry with the space around it, a letter, and a line."""
 MOST_AREAS = 10
 """More areas under curves stand beside the panel."""
-VARY_WITH_MECHANISM = ("mechanism", "oracle", "fingerprint")
+VARY_WITH_MECHANISM = ("mechanism", "oracle", "asked_oracle", "fingerprint")
 """Columns that may differ between the rows of one figure."""
 MARKERS_A_CURVE = 6
 """A dense curve, such as a ROC, has this many markers instead of one at each point."""

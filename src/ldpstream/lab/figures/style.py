@@ -10,8 +10,6 @@ from typing import Any
 INK = "#1a1a1b"
 """Text, axes and one mechanism. The report turns it into the colour of its own text."""
 GREY = "#8a8a8a"
-TRUSTED = "central-"
-"""Prefix of the names of the references with a trusted server."""
 
 
 @dataclass(frozen=True)

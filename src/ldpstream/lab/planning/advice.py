@@ -83,12 +83,12 @@ class Advice:
 
     def _choice(self) -> str:
         one = self.chosen
-        still = f"predicted for {self.windows:.3g} windows of a stream that does not change"
+        still = f"predicted for {readable(self.windows)} windows of a stream that does not change"
         where = WHERE.get(one.how, still)
         of = " of the quantiles" if one.mae else ""
         return (
             f"Use {self._name} with {one.oracle}: its root mean squared error{of} is "
-            f"{one.rmse:.3g} ({one.settled:.3g} in the last window), {where}."
+            f"{readable(one.rmse)} ({readable(one.settled)} in the last window), {where}."
         )
 
     def _quantiles(self) -> str:
@@ -96,7 +96,7 @@ class Advice:
         one = self.chosen
         if not one.mae:
             return ""
-        errors = ", ".join(f"{name} {error:.3g}" for name, error in one.mae.items())
+        errors = ", ".join(f"{name} {readable(error)}" for name, error in one.mae.items())
         assumed = f" {ASSUMED}" if one.how is How.REFERENCE else ""
         return f"Mean absolute errors, in the unit of the range: {errors}.{assumed}"
 
@@ -158,7 +158,7 @@ class Advice:
         epsilon = self.target.epsilon and f"epsilon {self.target.epsilon} with these users"
         enough = ", or ".join(part for part in (users, epsilon) if part)
         state = "is reached" if self.target.reached else "is missed"
-        return f"An error of {self.target.goal:.3g} {state}; the least for it: {enough}."
+        return f"An error of {readable(self.target.goal)} {state}; the least for it: {enough}."
 
     def _weak(self) -> str:
         if self.epsilon <= WEAK_EPSILON:

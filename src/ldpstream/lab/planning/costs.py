@@ -4,11 +4,10 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
+from ldpstream.durations import DAY_MS
 from ldpstream.lab.planning.outcome import Outcome
 from ldpstream.mechanisms.registry import usual_selection
 from ldpstream.protocol.terms import Selection
-
-DAY_MS = 86_400_000
 
 REPORT_OVERHEAD = 640
 """Bytes around one report on a connection that is kept alive: 280 of request line and headers,

@@ -8,6 +8,7 @@ from math import inf
 from typing import Protocol
 
 from ldpstream.errors import Mistake, Problem
+from ldpstream.lab.numbers import readable
 from ldpstream.lab.planning.outcome import Outcome
 from ldpstream.lab.planning.search import round_up, smallest
 from ldpstream.mechanisms.settings import Settings
@@ -82,7 +83,7 @@ def unreachable(mechanism: str, settings: Settings, goal: float) -> Mistake:
     return Mistake(
         Problem.TARGET_UNREACHABLE,
         mechanism=mechanism,
-        goal=f"{goal:.3g}",
+        goal=readable(goal),
         window=settings.window,
         labels=settings.labels,
     )

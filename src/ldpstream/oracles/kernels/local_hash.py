@@ -13,8 +13,7 @@ from ldpstream.oracles.hashing import FAMILY, scatter
 from ldpstream.oracles.kernels.splitmix import below, draw, start_of
 from ldpstream.oracles.kernels.summing import summed
 from ldpstream.oracles.reference import local_hash as reference
-
-Rows = NDArray[np.uint32]
+from ldpstream.oracles.reference.local_hash import Rows
 
 _SHIFT = np.uint32(FAMILY.word_bits - FAMILY.hash_bits)
 _HASH_BITS = np.uint32(FAMILY.hash_bits)

@@ -12,7 +12,6 @@ import psycopg
 
 from ldpstream.collector.store import chain_tables
 from ldpstream.collector.store.chain import (
-    EVERY,
     PAGE,
     Chain,
     Checked,
@@ -87,42 +86,33 @@ def successors(connection: psycopg.Connection, key: int) -> list[str]:
 
 def check(connection: psycopg.Connection, chain: Chain, stream: str, progress: Progress) -> Checked:
     """Follow the chain of a stream, in the snapshot of a transaction of repeatable reads."""
-    run = executing(connection)
-    if stream == EVERY:
-        return chain_tables.check_names(run, chain)
-    known, linked = read_ends(connection, stream), partial(_linked, connection)
-    version = version_of(connection)
-    return chain_tables.check_stream(run, chain, stream, known, linked, version, progress)
+    run, version = executing(connection), version_of(connection)
+    find, linked = partial(read_ends, connection, stream), partial(_linked, connection)
+    return chain_tables.check(run, chain, stream, find, linked, version, progress)
 
 
 def accept(connection: psycopg.Connection, chain: Chain, stream: str) -> None:
     """Chain the releases of a stream as they are."""
-    run = executing(connection)
-    if stream == EVERY:
-        chain_tables.accept_names(run, chain)
-        return
-    found = read_ends(connection, stream, change=True)
-    assert found is not None
-    key, _ = found
+    find = partial(read_ends, connection, stream, change=True)
+    page_after, write = partial(_page_after, connection), partial(_write_links, connection)
+    chain_tables.accept(executing(connection), chain, stream, find, page_after, write)
 
-    def page_after(t: int) -> Sequence[Row]:
-        rows = connection.execute(
-            f"SELECT {_COLUMNS} FROM release"  # nosec B608 # noqa: S608
-            " WHERE stream = %s AND t > %s ORDER BY t LIMIT %s",
-            (key, t, PAGE),
-        )
-        return [
-            Row(t, at_ms, text.encode(), *others) for t, at_ms, text, *others in rows.fetchall()
-        ]
 
-    def write(links: list[tuple[bytes, int]]) -> None:
-        connection.execute(
-            "UPDATE release SET link = new.link FROM unnest(%s::bytea[], %s::bigint[])"
-            " AS new (link, t) WHERE release.stream = %s AND release.t = new.t",
-            ([link for link, _ in links], [t for _, t in links], key),
-        )
+def _page_after(connection: psycopg.Connection, key: int, t: int) -> Sequence[Row]:
+    rows = connection.execute(
+        f"SELECT {_COLUMNS} FROM release"  # nosec B608 # noqa: S608
+        " WHERE stream = %s AND t > %s ORDER BY t LIMIT %s",
+        (key, t, PAGE),
+    )
+    return [Row(t, at_ms, text.encode(), *others) for t, at_ms, text, *others in rows.fetchall()]
 
-    chain_tables.accept_stream(run, chain, stream, found, page_after, write)
+
+def _write_links(connection: psycopg.Connection, key: int, links: list[tuple[bytes, int]]) -> None:
+    connection.execute(
+        "UPDATE release SET link = new.link FROM unnest(%s::bytea[], %s::bigint[])"
+        " AS new (link, t) WHERE release.stream = %s AND release.t = new.t",
+        ([link for link, _ in links], [t for _, t in links], key),
+    )
 
 
 def _linked(connection: psycopg.Connection, key: int) -> Iterator[LinkedRow]:

@@ -8,7 +8,6 @@ from functools import partial
 
 from ldpstream.collector.store import chain_tables
 from ldpstream.collector.store.chain import (
-    EVERY,
     PAGE,
     Chain,
     Checked,
@@ -67,39 +66,31 @@ def successors(connection: sqlite3.Connection, key: int) -> list[bytes]:
 
 def check(connection: sqlite3.Connection, chain: Chain, stream: str, progress: Progress) -> Checked:
     """Follow the chain of a stream, in the transaction of the connection."""
-    run = executing(connection)
-    if stream == EVERY:
-        return chain_tables.check_names(run, chain)
-    known, linked = read_ends(connection, stream), partial(_linked, connection)
-    version = _version(connection)
-    return chain_tables.check_stream(run, chain, stream, known, linked, version, progress)
+    run, version = executing(connection), _version(connection)
+    find, linked = partial(read_ends, connection, stream), partial(_linked, connection)
+    return chain_tables.check(run, chain, stream, find, linked, version, progress)
 
 
 def accept(connection: sqlite3.Connection, chain: Chain, stream: str) -> None:
     """Chain the releases of a stream as they are, within a transaction."""
-    run = executing(connection)
-    if stream == EVERY:
-        chain_tables.accept_names(run, chain)
-        return
-    found = read_ends(connection, stream)
-    assert found is not None
-    key, _ = found
+    find = partial(read_ends, connection, stream)
+    page_after, write = partial(_page_after, connection), partial(_write_links, connection)
+    chain_tables.accept(executing(connection), chain, stream, find, page_after, write)
 
-    def page_after(t: int) -> Sequence[Row]:
-        rows = connection.execute(
-            f"SELECT {_COLUMNS} FROM release"  # nosec B608 # noqa: S608
-            " WHERE stream = ? AND t > ? ORDER BY t LIMIT ?",
-            (key, t, PAGE),
-        )
-        return [Row(*row) for row in rows]
 
-    def write(links: list[tuple[bytes, int]]) -> None:
-        connection.executemany(
-            "UPDATE release SET link = ? WHERE t = ? AND stream = ?",
-            [(*one, key) for one in links],
-        )
+def _page_after(connection: sqlite3.Connection, key: int, t: int) -> Sequence[Row]:
+    rows = connection.execute(
+        f"SELECT {_COLUMNS} FROM release"  # nosec B608 # noqa: S608
+        " WHERE stream = ? AND t > ? ORDER BY t LIMIT ?",
+        (key, t, PAGE),
+    )
+    return [Row(*row) for row in rows]
 
-    chain_tables.accept_stream(run, chain, stream, found, page_after, write)
+
+def _write_links(connection: sqlite3.Connection, key: int, links: list[tuple[bytes, int]]) -> None:
+    connection.executemany(
+        "UPDATE release SET link = ? WHERE t = ? AND stream = ?", [(*one, key) for one in links]
+    )
 
 
 def _linked(connection: sqlite3.Connection, key: int) -> Iterator[LinkedRow]:
