@@ -46,7 +46,7 @@ from ldpstream.mechanisms.filtered import Filtered
 from ldpstream.mechanisms.queries import HISTOGRAM
 from ldpstream.mechanisms.registry import PAPER, build
 from ldpstream.mechanisms.settings import RunOptions
-from ldpstream.refine.cohorts import Fleet
+from ldpstream.refine.cohorts import ReportingFleet
 from ldpstream.refine.consistency import Consistency
 from ldpstream.refine.filter import Filter
 from ldpstream.refine.levels import LevelBank
@@ -217,7 +217,7 @@ def cost() -> dict[str, float]:
     count.
     """
     labels, rng = 1000, generator(0)
-    smooth = Filter(labels, Fleet(1_000_000, window=20))
+    smooth = Filter(labels, ReportingFleet(1_000_000, window=20))
     wave = np.sin(2 * np.pi * np.arange(400) / 24)
     spent = []
     for height in wave:

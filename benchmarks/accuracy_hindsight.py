@@ -10,7 +10,7 @@ import numpy as np
 
 from accuracy_streams import GRID, SMOOTH, Row
 from ldpstream.arrays import Floats
-from ldpstream.lab.fleet import Fleet
+from ldpstream.lab.fleet import LabFleet
 from ldpstream.lab.simulation import run, settings_of
 from ldpstream.mechanisms.mechanism import Mechanism
 from ldpstream.mechanisms.registry import build
@@ -58,7 +58,7 @@ class Record:
 def _tallies(stream: Stream, settings: Settings, seed: int) -> Record:
     rng = generator(seed)
     mechanism: Mechanism = build("lpu", settings)
-    released = run(stream, mechanism, rng, fleet=Fleet.of(mechanism, rng))
+    released = run(stream, mechanism, rng, fleet=LabFleet.of(mechanism, rng))
     variance = np.broadcast_to(released.variance.mean(axis=0), released.variance.shape)
     return Record(released.truth, released.released, variance)
 

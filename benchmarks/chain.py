@@ -17,7 +17,7 @@ from contextlib import closing
 from pathlib import Path
 
 from ldpstream.collector.service.opening import open_place
-from ldpstream.collector.store.contract import Release
+from ldpstream.collector.store.contract import StoredRelease
 
 MASTER = b"master secret of the benchmark"
 AT_ONCE = 10_000
@@ -48,10 +48,10 @@ def main() -> None:
             _timed("chain anew", given.releases, lambda: store.accept_releases("a"))
 
 
-def _release(t: int, labels: int, rng: random.Random) -> Release:
+def _release(t: int, labels: int, rng: random.Random) -> StoredRelease:
     names = ("values", "variance", "low", "high")
     content = {name: [rng.random() for _ in range(labels)] for name in names}
-    return Release(t, 1000 * t, {"t": t, **content, "fresh": True}, 10, 9, missed=False)
+    return StoredRelease(t, 1000 * t, {"t": t, **content, "fresh": True}, 10, 9, missed=False)
 
 
 def _timed(what: str, releases: int, work: Callable[[], None]) -> None:

@@ -17,7 +17,7 @@ from concurrent.futures import ProcessPoolExecutor
 from dataclasses import dataclass, field
 from pathlib import Path
 
-from ldpstream.audit.asker import NANO, make_terms
+from ldpstream.audit.hostile_collector import NANO, make_terms
 from ldpstream.audit.life import Life
 from ldpstream.audit.machine import Machine, TrueTime
 from ldpstream.fleet.folders import memory_folder
@@ -43,7 +43,7 @@ class Week:
 
     @property
     def minute(self) -> int:
-        return self.life.asker.t - 1
+        return self.life.collector.t - 1
 
     @property
     def going_on(self) -> bool:
@@ -52,7 +52,7 @@ class Week:
     def ask(self) -> None:
         """Ask in this minute."""
         self.asked_us.append(self.life.true.us)
-        self.life.ask(self.life.asker.a_round(epsilon_nano=self.nano))
+        self.life.ask(self.life.collector.make_round(epsilon_nano=self.nano))
 
     def awake(self, minutes: int) -> None:
         """Ask 5 s into each of the next `minutes` minutes."""

@@ -16,7 +16,7 @@ import time
 from collections.abc import Callable
 from pathlib import Path
 
-from ldpstream.device.account import Submission
+from ldpstream.device.account import CommittedReport
 from ldpstream.fleet.folders import memory_folder
 from ldpstream.lab.files import write_section
 from ldpstream.protocol.answers import Round
@@ -50,7 +50,7 @@ def measure(seconds: float) -> dict[str, int]:
             bench.clock.pass_ms(INTERVAL_MS + 1)
             session.account.label.correct(bench.clock.wall)
             outcome = session.consider(pin, Round.read(a_round(bench.t)))
-            assert isinstance(outcome, Submission)
+            assert isinstance(outcome, CommittedReport)
 
         return {
             "declines": round(rate(seconds, lambda: session.consider(pin, declined))),

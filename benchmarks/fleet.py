@@ -25,7 +25,7 @@ from pathlib import Path
 import numpy as np
 
 from ldpstream.arrays import Floats
-from ldpstream.fleet.fleet import Fleet, Outcome, Plan
+from ldpstream.fleet.fleet import Fleet, FleetOutcome, FleetPlan
 from ldpstream.fleet.folders import memory_folder
 from ldpstream.lab.metrics import MRE_FLOOR
 from ldpstream.lab.simulation import Simulation, simulate
@@ -169,7 +169,7 @@ def simulated(mechanism: str, kind: str, setting: Setting) -> Simulation:
     )
 
 
-async def live(url: str, setting: Setting, start: datetime) -> list[Outcome]:
+async def live(url: str, setting: Setting, start: datetime) -> list[FleetOutcome]:
     """All fleets at once, from before the first timestamp to after the last."""
     fleets = [
         asyncio.create_task(take_part(url, kind, setting, start, seed))
@@ -178,9 +178,11 @@ async def live(url: str, setting: Setting, start: datetime) -> list[Outcome]:
     return list(await asyncio.gather(*fleets))
 
 
-async def take_part(url: str, kind: str, setting: Setting, start: datetime, seed: int) -> Outcome:
+async def take_part(
+    url: str, kind: str, setting: Setting, start: datetime, seed: int
+) -> FleetOutcome:
     end = start + timedelta(seconds=(setting.timestamps + 2) * setting.interval)
-    plan = Plan(
+    plan = FleetPlan(
         url=url,
         stream=kind,
         token=TOKEN,
@@ -203,7 +205,7 @@ def told(kind: str, t: int, received: int) -> None:
         print(f"{kind} t={t} received {received}", file=sys.stderr, flush=True)
 
 
-def beside(mechanism: str, kind: str, outcome: Outcome, simulated: Simulation) -> Row:
+def beside(mechanism: str, kind: str, outcome: FleetOutcome, simulated: Simulation) -> Row:
     judged = outcome.judged[: simulated.timestamps]
     first, last = judged[0].t, judged[-1].t
     truth = np.array([one.truth for one in judged])

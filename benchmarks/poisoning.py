@@ -20,9 +20,9 @@ import numpy as np
 from ldpstream.collector.config import Limits
 from ldpstream.lab.files import write_section
 from ldpstream.lab.poisoning.attacks import Attack
-from ldpstream.lab.poisoning.events import EventOutcome, Scheme, Watched, attack_event
-from ldpstream.lab.poisoning.fleet import Campaign, Plan
-from ldpstream.lab.poisoning.rounds import Outcome, Setting, poison
+from ldpstream.lab.poisoning.events import EventOutcome, Scheme, WatchedStream, attack_event
+from ldpstream.lab.poisoning.fleet import AttackPlan, Campaign
+from ldpstream.lab.poisoning.rounds import RoundOutcome, Setting, poison
 from ldpstream.lab.poisoning.streams import LABELS, StreamOutcome, poison_stream
 from ldpstream.lab.poisoning.turns import Turns
 from ldpstream.mechanisms.division import Division
@@ -30,7 +30,7 @@ from ldpstream.mechanisms.registry import PAPER, names
 from ldpstream.oracles import Oracle
 from ldpstream.oracles.choice import choose
 from ldpstream.oracles.gain import Gain, choose_robust
-from ldpstream.protocol.terms import Selection
+from ldpstream.protocol.terms import SelectionMethod
 from ldpstream.streams.synthetic import constant
 
 sys.path.insert(0, str(Path(__file__).parents[1]))
@@ -54,7 +54,7 @@ FEW_WINDOW = 20
 FEW_FAKES = 0.01
 
 
-def by_oracle(repeats: int) -> Iterator[Outcome]:
+def by_oracle(repeats: int) -> Iterator[RoundOutcome]:
     for oracle in Oracle:
         yield poison(SETTING, oracle, None, 0.0, repeats, seed=0)
         for share in SHARES:
@@ -64,21 +64,21 @@ def by_oracle(repeats: int) -> Iterator[Outcome]:
 
 def by_mechanism(repeats: int) -> Iterator[StreamOutcome]:
     for mechanism in (*PAPER, "lpf"):
-        yield poison_stream(mechanism, Plan(Campaign.NOTHING, 0.0, RAREST), repeats=repeats)
+        yield poison_stream(mechanism, AttackPlan(Campaign.NOTHING, 0.0, RAREST), repeats=repeats)
         for share in SHARES:
             for campaign in (Campaign.RAISE, Campaign.FORCE, Campaign.SUPPRESS):
-                plan = Plan(campaign, share, RAREST)
+                plan = AttackPlan(campaign, share, RAREST)
                 yield poison_stream(mechanism, plan, repeats=repeats)
-            once = Plan(Campaign.RAISE, share, RAREST, first=ONE, last=ONE)
+            once = AttackPlan(Campaign.RAISE, share, RAREST, first=ONE, last=ONE)
             yield poison_stream(mechanism, once, repeats=repeats)
 
 
-def by_selection(repeats: int) -> Iterator[tuple[Selection, bool, StreamOutcome]]:
-    for selection, greedy, mechanism in product(Selection, (False, True), ("lpu", "lpf")):
+def by_selection(repeats: int) -> Iterator[tuple[SelectionMethod, bool, StreamOutcome]]:
+    for selection, greedy, mechanism in product(SelectionMethod, (False, True), ("lpu", "lpf")):
         made = partial(_turns, selection, greedy)
         outcome = poison_stream(
             mechanism,
-            Plan(Campaign.RAISE, FEW_FAKES, 1),
+            AttackPlan(Campaign.RAISE, FEW_FAKES, 1),
             source=FEW,
             window=FEW_WINDOW,
             oracle=Oracle.GRR,
@@ -89,7 +89,11 @@ def by_selection(repeats: int) -> Iterator[tuple[Selection, bool, StreamOutcome]
 
 
 def _turns(
-    selection: Selection, greedy: bool, division: Division, fakes: int, rng: np.random.Generator
+    selection: SelectionMethod,
+    greedy: bool,
+    division: Division,
+    fakes: int,
+    rng: np.random.Generator,
 ) -> Turns:
     return turns_of(selection, division, fakes, rng, greedy=greedy)
 
@@ -122,7 +126,7 @@ def mitigations(repeats: int) -> list[list[str]]:
     bent, held = (
         poison(SETTING, oracle, Attack.CAMOUFLAGED, share, repeats, 3) for oracle in (best, robust)
     )
-    crude = Plan(Campaign.RAISE, share, RAREST, attack=Attack.MAXIMAL_GAIN)
+    crude = AttackPlan(Campaign.RAISE, share, RAREST, attack=Attack.MAXIMAL_GAIN)
     open_to, closed_to, honest, honest_watched = (
         poison_stream("lpu", plan, users=100_000, oracle=Oracle.OUE, repeats=repeats // 4 or 1)
         for plan in (
@@ -168,7 +172,7 @@ def mitigations(repeats: int) -> list[list[str]]:
     ]
 
 
-def oracle_table(found: list[Outcome]) -> str:
+def oracle_table(found: list[RoundOutcome]) -> str:
     honest = {one.oracle: one for one in found if one.attack is None}
     rows = []
     for oracle in Oracle:
@@ -192,7 +196,7 @@ def oracle_table(found: list[Outcome]) -> str:
     return table(head, rows)
 
 
-def _bell(outcome: Outcome) -> str:
+def _bell(outcome: RoundOutcome) -> str:
     """Return a mark for the alarm: in all rounds, in some, in none."""
     return " ●" if outcome.alarms == 1 else " ◐" if outcome.alarms > 0 else ""
 
@@ -233,10 +237,10 @@ def mechanism_table(found: list[StreamOutcome]) -> str:
     return table(head, rows)
 
 
-def selection_table(found: list[tuple[Selection, bool, StreamOutcome]]) -> str:
+def selection_table(found: list[tuple[SelectionMethod, bool, StreamOutcome]]) -> str:
     by = {(selection, greedy, one.mechanism): one for selection, greedy, one in found}
     rows = []
-    for selection, greedy in product(Selection, (False, True)):
+    for selection, greedy in product(SelectionMethod, (False, True)):
         lpu, lpf = (by[selection, greedy, mechanism] for mechanism in ("lpu", "lpf"))
         rows.append(
             [
@@ -248,7 +252,7 @@ def selection_table(found: list[tuple[Selection, bool, StreamOutcome]]) -> str:
     return table(["selection, fakes", "of all reports", "bias of LPU", "bias of LPF"], rows)
 
 
-def greedy_page(found: list[tuple[Selection, bool, StreamOutcome]], repeats: int) -> str:
+def greedy_page(found: list[tuple[SelectionMethod, bool, StreamOutcome]], repeats: int) -> str:
     gain = Gain.of(Oracle.GRR, len(FEW.domain), SETTING.epsilon).raising
     command = COMMAND.replace("--write", f"--greedy --repeats {repeats} --write")
     return f"""Made by `{command}`.
@@ -268,7 +272,7 @@ only, and turns are at least w timestamps apart, also where slots change: a gree
 often as an honest device, and at times that it cannot choose."""
 
 
-def draw(found: list[Outcome]) -> None:
+def draw(found: list[RoundOutcome]) -> None:
     """Draw the bias against the share of fakes, by oracle: measured, and in theory."""
     import matplotlib as mpl
 
@@ -360,7 +364,7 @@ def events_table(found: dict[tuple[str, Scheme, float], EventOutcome]) -> str:
 
 
 def events_page(found: dict[tuple[str, Scheme, float], EventOutcome], repeats: int) -> str:
-    watched = Watched()
+    watched = WatchedStream()
     command = COMMAND.replace("--write", f"--over-time --repeats {repeats} --write")
     return f"""Made by `{command}`.
 

@@ -12,18 +12,18 @@ from pathlib import Path
 import numpy as np
 
 from ldpstream.lab.files import write_section
-from ldpstream.lab.promises.comparison import Case, Compared, Promise, compare
+from ldpstream.lab.promises.comparison import Case, PrivacyUnit, PromiseCost, compare
 from sections import table
 
 COMMAND = ".venv/bin/python benchmarks/promises.py --write"
 DOCS = Path(__file__).parents[1] / "docs"
 PAGE, FIGURE = DOCS / "promises.md", DOCS / "images" / "promises.png"
-COLOURS = dict(zip(Promise, ("#D55E00", "#0072B2", "#009E73", "#CC79A7"), strict=True))
+COLOURS = dict(zip(PrivacyUnit, ("#D55E00", "#0072B2", "#009E73", "#CC79A7"), strict=True))
 AFTER = 4
 """The figure and the last column cover this many horizons."""
 
 
-def rows(found: list[Compared], horizon: int) -> list[dict[str, object]]:
+def rows(found: list[PromiseCost], horizon: int) -> list[dict[str, object]]:
     return [
         {
             "promise": one.promise,
@@ -37,7 +37,7 @@ def rows(found: list[Compared], horizon: int) -> list[dict[str, object]]:
     ]
 
 
-def page(case: Case, found: list[Compared], repeats: int) -> str:
+def page(case: Case, found: list[PromiseCost], repeats: int) -> str:
     stream, horizon = case.stream, case.stream.timestamps
     cells = [
         [
@@ -63,7 +63,7 @@ def _spent(epsilon: float | None) -> str:
     return "nothing is promised" if epsilon is None else f"{epsilon:g}"
 
 
-def draw(case: Case, found: list[Compared]) -> None:
+def draw(case: Case, found: list[PromiseCost]) -> None:
     """Draw the error of each promise, and what a person pays over time."""
     import matplotlib as mpl
 

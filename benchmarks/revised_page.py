@@ -28,7 +28,7 @@ from ldpstream.collector.config import StreamConfig, parse
 from ldpstream.collector.releases.formats import write
 from ldpstream.collector.rounds.loading import terms_of
 from ldpstream.collector.rounds.revised import RevisedHistory
-from ldpstream.collector.store.contract import NewRound, Release
+from ldpstream.collector.store.contract import NewRound, StoredRelease
 from ldpstream.collector.store.names import ReleasedNames
 from ldpstream.collector.store.sqlite.store import SqliteStore
 from ldpstream.oracles import Oracle
@@ -118,7 +118,7 @@ def fill(store: SqliteStore, config: StreamConfig, timestamps: int) -> None:
             "low": [max(x - 0.02, 0) for x in values],
             "high": [min(x + 0.02, 1) for x in values],
         }
-        releases.append(Release(t, START_MS + 10_000 * t, content, 2000, 2000, missed=False))
+        releases.append(StoredRelease(t, START_MS + 10_000 * t, content, 2000, 2000, missed=False))
     store.open_round("a", *rounds)
     store._writer.do(lambda connection: connection.executemany(TALLY, tallies))  # all at once
     store.release("a", releases, {"t": timestamps}, 0)

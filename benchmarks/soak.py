@@ -33,9 +33,9 @@ from datetime import UTC, datetime, timedelta
 from pathlib import Path
 
 from ldpstream.device.async_transport import AsyncHttpTransport
-from ldpstream.fleet.fleet import Fleet, Outcome, Plan, file_name
+from ldpstream.fleet.fault_injection import FaultRates
+from ldpstream.fleet.fleet import Fleet, FleetOutcome, FleetPlan, file_name
 from ldpstream.fleet.folders import memory_folder
-from ldpstream.fleet.weather import Weather
 from ldpstream.streams.synthetic import named
 
 sys.path.insert(0, str(Path(__file__).parents[1]))
@@ -113,7 +113,7 @@ class Soaked:
 
     setting: Setting
     findings: Findings
-    outcome: Outcome
+    outcome: FleetOutcome
     attack: dict[str, object] = field(default_factory=dict)
     """What was measured beside attackers, if there were any."""
 
@@ -147,7 +147,7 @@ def main() -> None:
     parser.add_argument("--interval", type=float, default=INTERVAL, help="seconds of a timestamp")
     parser.add_argument("--mechanism", default=MECHANISM)
     parser.add_argument("--kill-every", type=float, default=KILL_EVERY, help="seconds, on average")
-    parser.add_argument("--seed", type=int, default=0, help="of values, weather and kills")
+    parser.add_argument("--seed", type=int, default=0, help="of values, faults and kills")
     parser.add_argument("--under-attack", action="store_true", help="beside attackers")
     parser.add_argument("--keep", type=Path, help="leave the evidence in this folder")
     parser.add_argument("--json", action="store_true")
@@ -228,16 +228,16 @@ class Run:
             return contextlib.nullcontext(Seen())
         return attacked(int(self._collector.url.rpartition(":")[2]), STREAM)
 
-    def _plan(self) -> Plan:
+    def _plan(self) -> FleetPlan:
         setting = self._setting
-        return Plan(
+        return FleetPlan(
             url=self._collector.url,
             stream=STREAM,
             token=TOKEN,
             source=named(f"zipf:labels={LABELS}", users=setting.devices, timestamps=1000),
             devices=setting.devices,
             seconds=setting.seconds,
-            weather=Weather(loss=LOSS),
+            faults=FaultRates(loss=LOSS),
             seed=setting.seed,
             folder=self._evidence.ledgers,
         )

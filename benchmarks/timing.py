@@ -31,7 +31,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ldpstream.device import Epsilon, Oracle, SystemSource
-from ldpstream.device.account import Submission
+from ldpstream.device.account import CommittedReport
 from ldpstream.fleet.folders import memory_folder
 from ldpstream.lab.files import write_section
 from ldpstream.protocol.answers import Round
@@ -158,7 +158,7 @@ def whole_answers(answers: int) -> Comparison:
             began = clock()
             sent = account.consider(pin, asked, value.place)
             took = clock() - began
-            assert isinstance(sent, Submission)
+            assert isinstance(sent, CommittedReport)
             times[turn].setdefault(sent.message.report, []).append(took)
     return compare(Oracle.GRR, "whole answer", times, None)
 

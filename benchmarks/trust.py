@@ -10,12 +10,12 @@ from __future__ import annotations
 import argparse
 from pathlib import Path
 
-from ldpstream.audit.empirical import EPSILON, Size
+from ldpstream.audit.empirical import EPSILON, WorldSize
 from ldpstream.audit.results import CONFIDENCE, Audit, by_oracle
 from ldpstream.audit.run import full_audit, quick_audit
 from ldpstream.lab.files import write_section
-from ldpstream.lab.report.grid import Grid
 from ldpstream.lab.report.markdown import table
+from ldpstream.lab.report.report_table import ReportTable
 
 PAGE = Path(__file__).parents[1] / "docs" / "trust.md"
 
@@ -26,7 +26,7 @@ def sections(audit: Audit, command: str) -> dict[str, str]:
     return {
         "audit-exact": f"{made_by}: {len(audit.exact)} checks.\n\n{table(exact(audit))}",
         "audit-attacks": (
-            f"{made_by}: epsilon {EPSILON}, w = {Size().window}, two labels by GRR, and two"
+            f"{made_by}: epsilon {EPSILON}, w = {WorldSize().window}, two labels by GRR, and two"
             " texts; all bounds of this table and the next hold together with confidence"
             f" {CONFIDENCE}.\n\n"
             f"{table(attacks(audit))}"
@@ -35,7 +35,7 @@ def sections(audit: Audit, command: str) -> dict[str, str]:
     }
 
 
-def exact(audit: Audit) -> Grid:
+def exact(audit: Audit) -> ReportTable:
     rows: list[tuple[object, ...]] = [
         (
             one.oracle,
@@ -48,7 +48,7 @@ def exact(audit: Audit) -> Grid:
         )
         for one in by_oracle(audit.exact)
     ]
-    return Grid(
+    return ReportTable(
         (
             "oracle",
             "checks",
@@ -62,7 +62,7 @@ def exact(audit: Audit) -> Grid:
     )
 
 
-def attacks(audit: Audit) -> Grid:
+def attacks(audit: Audit) -> ReportTable:
     rows: list[tuple[object, ...]] = [
         (
             one.trial.name.upper(),
@@ -74,12 +74,12 @@ def attacks(audit: Audit) -> Grid:
         )
         for one in audit.honest
     ]
-    return Grid(
+    return ReportTable(
         ("mechanism", "epsilon is at least", "secrets", "guessed", "right", "within epsilon"), rows
     )
 
 
-def planted(audit: Audit) -> Grid:
+def planted(audit: Audit) -> ReportTable:
     rows: list[tuple[object, ...]] = [
         (
             bug.name,
@@ -92,7 +92,9 @@ def planted(audit: Audit) -> Grid:
         for one in audit.planted
         if (bug := one.trial.bug) is not None
     ]
-    return Grid(("bug", "what it does", "under", "promised", "epsilon is at least", "found"), rows)
+    return ReportTable(
+        ("bug", "what it does", "under", "promised", "epsilon is at least", "found"), rows
+    )
 
 
 def main() -> None:

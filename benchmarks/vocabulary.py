@@ -22,13 +22,13 @@ import numpy as np
 
 from ldpstream.lab.poisoning.texts import TextAttack, poison
 from ldpstream.lab.vocabulary import LIGHT, Goal, TextFleet, follow
-from ldpstream.mechanisms.following import Following, Listed
+from ldpstream.mechanisms.following import Following, ListedTexts
 from ldpstream.oracles import Oracle
 from ldpstream.oracles.hadamard.device import Device
 from ldpstream.privacy.epsilon import Epsilon
 from ldpstream.streams.words import random_texts, shares_of, zipf_holders
 from ldpstream.vocabulary import Vocabulary
-from ldpstream.vocabulary.evidence import Columns, Evidence
+from ldpstream.vocabulary.evidence import ColumnCounts, TextEvidence
 from ldpstream.vocabulary.kernels import Texts
 
 EPSILON, WINDOW, WINDOWS = Epsilon.of(2), 20, 3
@@ -65,7 +65,7 @@ class Timed(Following):
         super().__init__(*given)
         self.seconds: list[float] = []
 
-    def step(self, t: int, groups: Sequence[Columns]) -> Listed:
+    def step(self, t: int, groups: Sequence[ColumnCounts]) -> ListedTexts:
         began = time.perf_counter()
         listed = super().step(t, groups)
         self.seconds.append(time.perf_counter() - began)
@@ -80,10 +80,10 @@ def decoding(reports: int, candidates: int) -> dict[str, float]:
         Device(vocabulary.buckets, EPSILON).columns, size=reports, dtype=np.uint32
     )
     texts = Texts.of([b"candidate %d" % number for number in range(candidates)])
-    Evidence(vocabulary, EPSILON, [Columns.of(columns[:10])] * 2).figures(texts)  # compile
+    TextEvidence(vocabulary, EPSILON, [ColumnCounts.of(columns[:10])] * 2).figures(texts)  # compile
     began = time.perf_counter()
-    halves = [Columns.of(columns[: reports // 2]), Columns.of(columns[reports // 2 :])]
-    Evidence(vocabulary, EPSILON, halves).figures(texts)
+    halves = [ColumnCounts.of(columns[: reports // 2]), ColumnCounts.of(columns[reports // 2 :])]
+    TextEvidence(vocabulary, EPSILON, halves).figures(texts)
     ours = time.perf_counter() - began
     olh = Oracle.OLH.collector(OLH_LABELS, EPSILON)
     sent = Oracle.OLH.lab(OLH_LABELS, EPSILON).perturb(

@@ -11,13 +11,13 @@ import pytest
 
 import ldpstream
 from ldpstream.audit.attacker import evidence, ratios
-from ldpstream.audit.empirical import Campaign, Size, Trial, all_trials
+from ldpstream.audit.empirical import AttackSeries, Trial, WorldSize, all_trials
 from ldpstream.audit.machine import START_MS
 from ldpstream.audit.planted import BUGS
 from ldpstream.audit.planted.bug import Bug
 from ldpstream.audit.planted.mechanisms import MECHANISMS
-from ldpstream.audit.world import INTERVAL_MS, Scenario, Sent, World
-from ldpstream.collector.config import Selection
+from ldpstream.audit.world import INTERVAL_MS, Scenario, SentReport, World
+from ldpstream.collector.config import SelectionMethod
 from ldpstream.collector.rounds import coordinator
 from ldpstream.collector.rounds import loading as starting
 from ldpstream.collector.rounds.selection import RosterSelection
@@ -33,7 +33,7 @@ from ldpstream.oracles.unary.device import OueDevice as Oue
 from ldpstream.privacy.epsilon import Epsilon
 from ldpstream.privacy.ledger import Ledger
 
-SMALL = Size(targets=12, crowd=40, windows=4)
+SMALL = WorldSize(targets=12, crowd=40, windows=4)
 RECYCLED, *_, DOUBLED = (bug for bug in MECHANISMS if bug.drill is None)
 
 
@@ -91,15 +91,15 @@ def test_the_wire_has_every_answer_twice_and_in_the_same_bytes(memory: Path) -> 
 
 def test_evidence_is_worth_epsilon_and_falls_into_its_window() -> None:
     scenario = Scenario(
-        "lpu", Oracle.GRR, Epsilon.of(1), 2, Selection.OPEN, 1, targets=2, crowd=0, windows=2
+        "lpu", Oracle.GRR, Epsilon.of(1), 2, SelectionMethod.OPEN, 1, targets=2, crowd=0, windows=2
     )
     yes, no = sorted(ratios(Oracle.GRR, 10**9), reverse=True)
     wire = [
-        Sent(0, 1, "1-publication", 10**9, yes, moment(0)),  # before any secret
-        Sent(0, 2, "2-publication", 10**9, yes, moment(1)),
-        Sent(0, 2, "2-publication", 10**9, yes, moment(1)),  # the same bytes say nothing new
-        Sent(1, 2, "5-publication", 10**9, no, moment(4)),  # whatever t it was asked for
-        Sent(1, 5, "6-publication", 10**9, no, moment(5)),  # after all secrets
+        SentReport(0, 1, "1-publication", 10**9, yes, moment(0)),  # before any secret
+        SentReport(0, 2, "2-publication", 10**9, yes, moment(1)),
+        SentReport(0, 2, "2-publication", 10**9, yes, moment(1)),  # the same bytes say nothing new
+        SentReport(1, 2, "5-publication", 10**9, no, moment(4)),  # whatever t it was asked for
+        SentReport(1, 5, "6-publication", 10**9, no, moment(5)),  # after all secrets
     ]
     assert evidence(scenario, wire) == [
         [pytest.approx(1.0), 0.0],
@@ -112,7 +112,7 @@ def moment(interval: int) -> int:
 
 
 def test_time_runs_out_and_says_so() -> None:
-    campaign = Campaign(all_trials(), SMALL)
+    campaign = AttackSeries(all_trials(), SMALL)
     campaign.run_for(0.001)
     assert len(campaign.unfinished) == len(all_trials()) - len(campaign.findings())
     assert campaign.unfinished
@@ -120,7 +120,7 @@ def test_time_runs_out_and_says_so() -> None:
 
 
 def test_it_can_be_stopped_and_keeps_what_it_has() -> None:
-    campaign = Campaign((Trial("lsp"), Trial("lpu")), SMALL)
+    campaign = AttackSeries((Trial("lsp"), Trial("lpu")), SMALL)
 
     def stop_at_third(stage: str, done: int, total: int) -> None:
         if done == 2:

@@ -12,11 +12,11 @@ from pathlib import Path
 
 import pytest
 
-from ldpstream.audit.asker import NANO, make_terms
+from ldpstream.audit.hostile_collector import NANO, make_terms
 from ldpstream.audit.life import Life
 from ldpstream.audit.machine import Machine, TrueTime
 from ldpstream.device import CounterFile
-from ldpstream.device.store import Store
+from ldpstream.device.store import DeviceStore
 from ldpstream.durations import HOUR_MS
 from ldpstream.errors import LdpStreamError
 
@@ -80,14 +80,14 @@ def test_the_wall_clock_is_set_between_a_debit_and_its_commit(memory: Path) -> N
     machine.wait(2 * SPAN)
     machine.set_wall(-2 * SPAN * 1000 - 1000)  # where it stood before the boot
     life.start()
-    honest = Store._commit
+    honest = DeviceStore._commit
 
-    def corrected(self: Store, *arguments: object) -> None:
+    def corrected(self: DeviceStore, *arguments: object) -> None:
         machine.set_wall(0)
         honest(self, *arguments)  # type: ignore[arg-type]
 
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(Store, "_commit", corrected)
+        patch.setattr(DeviceStore, "_commit", corrected)
         life.ask()
     machine.wait(60)
     life.ask()
@@ -99,7 +99,7 @@ def test_a_report_is_sent_again_after_a_crash_between_commit_and_counter(memory:
     it is: the stored report leaves, the counter stays behind, and an older copy is vouched for."""
     life = a_life(memory, witness=lambda _: CounterFile(memory / "counter"))
     older = life.path.read_bytes()
-    asked = life.asker.a_round()
+    asked = life.collector.make_round()
 
     def crash(self: CounterFile, stamp: str) -> None:
         raise OSError("the counter cannot be written")
@@ -112,7 +112,7 @@ def test_a_report_is_sent_again_after_a_crash_between_commit_and_counter(memory:
     life.write_over(older)
     life.start()
     life.machine.wait(1)
-    life.ask(life.asker.a_round(name="once-more"))
+    life.ask(life.collector.make_round(name="once-more"))
     assert life.violations == []
 
 
@@ -183,7 +183,7 @@ def test_an_application_that_raises_when_it_is_warned(memory: Path) -> None:
         (memory / folder).mkdir()
         life = a_life(memory / folder, warn=strict, value=lambda us: value)
         try:
-            return len(life.ask(life.asker.a_round(epsilon_nano=NANO)))
+            return len(life.ask(life.collector.make_round(epsilon_nano=NANO)))
         except LdpStreamError:
             return 0
 

@@ -7,10 +7,10 @@ from typing import Any
 
 import pytest
 
-from ldpstream.audit.asker import make_terms
 from ldpstream.audit.attacker import evidence
-from ldpstream.audit.empirical import Size, Trial
+from ldpstream.audit.empirical import Trial, WorldSize
 from ldpstream.audit.exact import check
+from ldpstream.audit.hostile_collector import make_terms
 from ldpstream.audit.life import Life
 from ldpstream.audit.machine import Machine, TrueTime
 from ldpstream.audit.world import ATTRIBUTES, World
@@ -19,9 +19,9 @@ from ldpstream.oracles import Oracle
 from ldpstream.oracles.device_half import Randomiser
 from ldpstream.oracles.tagged.device import Tagged
 from ldpstream.privacy.epsilon import Epsilon
-from ldpstream.protocol.terms import Selection
+from ldpstream.protocol.terms import SelectionMethod
 
-SMALL = Size(targets=12, crowd=40, windows=4)
+SMALL = WorldSize(targets=12, crowd=40, windows=4)
 TAGS = 3
 
 
@@ -52,7 +52,9 @@ def test_a_tag_that_told_the_value_would_be_seen() -> None:
 def test_a_device_that_says_something_else_in_each_slot_spends_no_more(memory: Path) -> None:
     """Through the whole collector: both answers to a round are the same bytes, tag and all."""
     trial = Trial("lpf")
-    number = next(n for n in range(9) if trial.scenario(SMALL, n).selection is Selection.SLOTS)
+    number = next(
+        n for n in range(9) if trial.scenario(SMALL, n).selection is SelectionMethod.SLOTS
+    )
     world = World(trial.scenario(SMALL, number), memory)
     world.live()
     assert world.violations == []

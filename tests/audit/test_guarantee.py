@@ -13,7 +13,7 @@ import pytest
 from ldpstream.audit.empirical import MECHANISMS
 from ldpstream.audit.planted import BUGS
 from ldpstream.device.account import Account, Outcome, Reading
-from ldpstream.device.rules import Silence
+from ldpstream.device.rules import SilenceReason
 from ldpstream.numeric import Numeric
 from ldpstream.oracles import Oracle
 from ldpstream.protocol.answers import Refused, Round
@@ -95,7 +95,7 @@ def test_a_device_that_speaks_by_its_value_would_be_noticed(
 
     def shy(self: Account, pin: str, asked: Round | Refused, reading: Reading) -> Outcome:
         held = reading(self.enrolled.terms, self._source)
-        return honest(self, pin, asked, reading) if held else Silence.NOT_SELECTED
+        return honest(self, pin, asked, reading) if held else SilenceReason.NOT_SELECTED
 
     monkeypatch.setattr(Account, "consider", shy)
     assert spoken(memory, "north") != spoken(memory, "east")

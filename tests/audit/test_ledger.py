@@ -13,7 +13,7 @@ import pytest
 
 from ldpstream.cli import run
 from ldpstream.device.checking import check_ledger
-from tests.device.collectors import NANO, Bench, Vouching, a_round
+from tests.device.collectors import NANO, Bench, ScriptedWitness, a_round
 from tests.fleet.evidence.ledgers import make_with_history
 
 
@@ -149,7 +149,7 @@ def test_what_is_allowed_but_worth_knowing_is_a_remark(
 
 def test_a_device_brought_back_from_a_backup_is_no_fault(bench: Bench) -> None:
     """Its ledger counts as spent on top of what was spent: that is no report above epsilon."""
-    assert isinstance(bench.witness, Vouching)
+    assert isinstance(bench.witness, ScriptedWitness)
     bench.witness.trusts = False
     bench.open().close()
     check = check_ledger(bench.path)

@@ -9,9 +9,9 @@ from pathlib import Path
 import pytest
 
 from ldpstream.audit import drills, wallet_drills
-from ldpstream.audit.asker import NANO, make_terms
-from ldpstream.audit.drills import Drill, SeededSource
-from ldpstream.audit.judge import Draw, Transcript
+from ldpstream.audit.drills import Drill, RepeatedSource
+from ldpstream.audit.hostile_collector import NANO, make_terms
+from ldpstream.audit.judge import Draw, PersonTranscript
 from ldpstream.audit.life import Life
 from ldpstream.audit.machine import START_MS, Machine, TrueTime
 from ldpstream.audit.planted import BUGS
@@ -74,7 +74,7 @@ def test_clocks_can_be_set_between_two_looks() -> None:
 
 def judged(*draws: tuple[int, int], span_ms: int = 1000) -> list[str]:
     """The judgement of reports that were read at these microseconds and cost so much of 10."""
-    transcript = Transcript(TrueTime())
+    transcript = PersonTranscript(TrueTime())
     for number, (read_us, nano) in enumerate(draws):
         transcript.drawn(Draw((number, "a"), nano, read_us, b"x"))
     return transcript.violations(10, span_ms)
@@ -90,7 +90,7 @@ def test_the_judge_counts_in_half_open_spans_wherever_they_begin() -> None:
 
 def test_the_judge_wants_one_payload_and_a_debit_on_disk() -> None:
     true = TrueTime()
-    transcript = Transcript(true)
+    transcript = PersonTranscript(true)
     first, again = Draw((1, "a"), 1, 0), Draw((1, "a"), 1, 10)
     transcript.drawn(first)
     assert transcript.departed((1, "a"), b"x", first, lambda key, report: True) is first
@@ -109,7 +109,7 @@ def test_the_judge_wants_one_payload_and_a_debit_on_disk() -> None:
 
 
 def test_what_a_fault_kept_back_counts_when_it_leaves_and_when_it_was_read() -> None:
-    transcript = Transcript(TrueTime())
+    transcript = PersonTranscript(TrueTime())
     kept = Draw((1, "a"), 10, 123)
     transcript.drawn(kept)
     assert transcript.sent == []
@@ -120,11 +120,11 @@ def test_what_a_fault_kept_back_counts_when_it_leaves_and_when_it_was_read() -> 
 def a_day(folder: Path) -> list[tuple[tuple[int, str], int, bytes | None]]:
     """A day of a device on a machine with all kinds of trouble."""
     machine = Machine(TrueTime(), drift=Fraction(1, 500), counts_sleep=False)
-    life = Life(folder, machine, make_terms(window=4), source=SeededSource(3))
+    life = Life(folder, machine, make_terms(window=4), source=RepeatedSource(3))
     life.install()
     for hour in range(24):
         for _ in range(20):
-            life.ask(life.asker.a_round(epsilon_nano=NANO // 4))
+            life.ask(life.collector.make_round(epsilon_nano=NANO // 4))
             machine.wait(60)
         machine.sleep(1200)
         machine.move_wall((-1) ** hour * 59_000)
@@ -162,10 +162,10 @@ def test_a_planted_bug_is_seen_in_its_drill(memory: Path, bug: Bug) -> None:
 def test_a_twin_sees_all_that_could_tell(memory: Path) -> None:
     """Coins that say yes and no, lost answers, pauses before tries, waits for budget."""
     life = drills.twin(memory / "twin", lambda us: 1)
-    steps = [step for _, step in life.asker.seen]
+    steps = [step for _, step in life.collector.seen]
     sent = [step.path for step in steps if isinstance(step, Request) and step.method == "POST"]
     pauses = {step.seconds for step in steps if isinstance(step, Pause)}
-    assert 20 < len(set(sent)) < life.asker.named / 2
+    assert 20 < len(set(sent)) < life.collector.named / 2
     assert len(sent) > 1.5 * len(set(sent))
     assert {1.0, 2.0, 4.0} < pauses  # between tries; the others wait for budget
     other = drills.twin(memory / "other", lambda us: 0)

@@ -28,7 +28,7 @@ from ldpstream.cli.admin_client import AdminClient
 from ldpstream.device import Device, Refused, Unreachable
 from ldpstream.device.batches import BATCH
 from ldpstream.device.exchange import Connect, Request, Response
-from ldpstream.device.mqtt import Broker, MqttTransport, hang_up
+from ldpstream.device.mqtt import Broker, MqttTransport, disconnect
 from ldpstream.errors import Mistake
 from ldpstream.protocol.messages import ListRounds, SubmitReport
 from ldpstream.protocol.notice import Notice
@@ -123,7 +123,7 @@ def publish_nonsense(broker: str) -> None:
     nonsense = {"a b?": b"x" * 40, "1-publication": b"short", "2-none": b"y" * 99}
     for name, payload in nonsense.items():
         client.publish(f"ldpstream/2/s/rounds/{name}/reports", payload, 1).wait_for_publish(10)
-    hang_up(client)
+    disconnect(client)
 
 
 def a_bridge() -> MqttBridge:
@@ -430,7 +430,7 @@ def test_an_announcement_that_the_broker_retained_has_no_time(broker: str) -> No
     Broker.of(broker).connect(client, heard=lambda _: None)
     payload = announced(1, retain=True).payload
     client.publish("ldpstream/2/s/rounds", payload, 1, retain=True).wait_for_publish(10)
-    hang_up(client)
+    disconnect(client)
     with closing(MqttTransport(Broker.of(broker))) as transport:
         response = transport.send("http://collector.invalid", replace(LISTEN, patience=60))
     assert json.loads(response.body) == {"serial": 1, "rounds": []}
@@ -514,7 +514,7 @@ def test_devices_with_each_version_of_the_terms_have_topics_of_their_own(
             Broker.of(broker).connect(client, heard=lambda at: at.subscribe(topic, 1))
             assert arrived.wait(JOIN_SECONDS)
         finally:
-            hang_up(client)
+            disconnect(client)
             finished(bridging)
     assert heard["ldpstream/2/s/notice"]["successor"] == pins[1]
     assert "successor" not in heard["ldpstream/2/s/v2/notice"]

@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from ldpstream.cli import run
-from ldpstream.cli.sources import Source
+from ldpstream.cli.sources import StreamOptions
 from ldpstream.streams.stream import CountsStream
 
 SEQUENCES = (
@@ -94,7 +94,7 @@ def test_counts_are_cut_and_rescaled(
 
 
 def test_rescaled_counts_keep_their_shares(counts: Path) -> None:
-    stream = Source(counts=counts).open(users=10_000, timestamps=2)
+    stream = StreamOptions(counts=counts).open(users=10_000, timestamps=2)
     assert isinstance(stream, CountsStream)
     assert stream.table.tolist() == [[1000, 5000, 4000], [1100, 4900, 4000]]
 

@@ -10,7 +10,7 @@ import pytest
 
 from ldpstream.collector.credentials.enrolment_tokens import EnrolmentToken, digest_of
 from ldpstream.collector.credentials.masters import Masters
-from ldpstream.collector.store.admin_tables import Entry
+from ldpstream.collector.store.admin_tables import AdminLogEntry
 from ldpstream.collector.store.contract import Store
 from ldpstream.collector.store.statements import Execute
 from ldpstream.errors import Mistake, Problem
@@ -22,8 +22,8 @@ ROTATED = FIRST.rotated(NEW, issued_ms=70)
 TOKEN = EnrolmentToken("field", digest_of("a token"), "a", made_ms=5)
 
 
-def entry(action: str = "test", at_ms: int = 100) -> Entry:
-    return Entry(at_ms, "the tests", action, {"name": "x"})
+def entry(action: str = "test", at_ms: int = 100) -> AdminLogEntry:
+    return AdminLogEntry(at_ms, "the tests", action, {"name": "x"})
 
 
 DAMAGE = {
@@ -254,7 +254,7 @@ class AdminContract:
         store.admin.set_note("a", "set", {"n": 1}, entry())
         append = store.admin._append
 
-        def fail(run: Execute, entry: Entry) -> None:
+        def fail(run: Execute, entry: AdminLogEntry) -> None:
             append(run, entry)
             raise OSError("no more")
 

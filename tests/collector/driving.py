@@ -11,7 +11,7 @@ from typing import Any
 import numpy as np
 
 from ldpstream.collector.clock import ManualClock
-from ldpstream.collector.config import Selection, StreamConfig
+from ldpstream.collector.config import SelectionMethod, StreamConfig
 from ldpstream.collector.reports.records import Records
 from ldpstream.collector.rounds.announcement import OpenRound
 from ldpstream.collector.rounds.coordinator import Coordinator
@@ -88,7 +88,7 @@ class World:
     def enrol_everyone(self) -> None:
         with closing(SqliteStore(self.file, SECRETS.master)) as store:
             Coordinator(self.config, store, self.clock)
-            if self.config.selection is Selection.ROSTER:
+            if self.config.selection is SelectionMethod.ROSTER:
                 for number in self.devices:
                     store.enrol(self.config.name, device_of(number))
 

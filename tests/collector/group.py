@@ -24,7 +24,7 @@ from ldpstream.collector.credentials.device_keys import DeviceKeys
 from ldpstream.collector.reports.records import Records
 from ldpstream.collector.rounds.announcement import OpenRound
 from ldpstream.collector.rounds.loading import open_round_of
-from ldpstream.collector.store.contract import Release, Round, RoundState
+from ldpstream.collector.store.contract import RoundState, StoredRelease, StoredRound
 from ldpstream.collector.store.postgres.store import PostgresStore
 from ldpstream.protocol.history import TermsHistory
 from ldpstream.protocol.messages import BATCH, path_of
@@ -170,7 +170,7 @@ class Crowd:
     store: PostgresStore
     size: int
     seed: int = 1
-    asked: dict[str, Round] = field(default_factory=dict)
+    asked: dict[str, StoredRound] = field(default_factory=dict)
     """Every round as it was first seen."""
     counted: dict[str, set[int]] = field(default_factory=dict)
     """Devices whose report counts, as a collector has answered."""
@@ -229,7 +229,7 @@ class Crowd:
         except BaseException as error:
             self._failure.append(error)
 
-    def _is_forgotten(self, one: Round) -> bool:
+    def _is_forgotten(self, one: StoredRound) -> bool:
         """Return whether the round is older than the window: whom it asked is forgotten then."""
         stored = self.store.stream("a")
         assert stored is not None
@@ -297,7 +297,7 @@ class Crowd:
         if self._failure:
             raise self._failure[0]
 
-    def judge(self) -> list[Release]:
+    def judge(self) -> list[StoredRelease]:
         """Check everything that must be true of the store now; return its releases."""
         self._raise_failure()
         releases = self.store.releases("a", 0, 10_000)
@@ -316,7 +316,7 @@ class Crowd:
         assert self._most_spent() <= self.terms.epsilon.nano
         return releases
 
-    def _judge_tally(self, stored: Round, as_asked: Round) -> None:
+    def _judge_tally(self, stored: StoredRound, as_asked: StoredRound) -> None:
         assert stored.support is not None
         counted = self.counted.get(stored.name, set())
         unsure = self.unsure.get(stored.name, set())

@@ -15,7 +15,7 @@ from urllib.request import Request, urlopen
 
 from ldpstream.device import AsyncDevice
 from ldpstream.device.async_transport import AsyncHttpTransport
-from ldpstream.device.session import Heard
+from ldpstream.device.session import PollResult
 from tests.waiting import eventually
 
 SECONDS = 600
@@ -56,7 +56,7 @@ class DeviceFleet:
             device.sessions.wallet.close()
         await transport.close()
 
-    def _heard(self, heard: Heard) -> None:
+    def _heard(self, heard: PollResult) -> None:
         self.delivered += len(heard.delivered)
         for fault in heard.undelivered:
             self.undelivered[str(fault.facts.get("code", fault.problem.code))] += 1

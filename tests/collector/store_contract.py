@@ -13,9 +13,15 @@ import pytest
 
 from ldpstream.collector.credentials.sealing import check_of, seal, unseal
 from ldpstream.collector.reports.verdicts import Verdict
-from ldpstream.collector.store.chain import Checked
+from ldpstream.collector.store.chain import ChainCheck
 from ldpstream.collector.store.chain_key import CHAIN_KEY
-from ldpstream.collector.store.contract import Release, RoundState, Store, Summary, TalliedRounds
+from ldpstream.collector.store.contract import (
+    ReleaseSummary,
+    RoundState,
+    Store,
+    StoredRelease,
+    TalliedRounds,
+)
 from ldpstream.errors import Mistake, Problem
 from ldpstream.oracles.collector_half import Support
 from tests.collector.helpers import SECRETS, device_of, new_round, unsigned
@@ -41,7 +47,7 @@ def later(version: int) -> dict[str, Any]:
 SUPPORT = Support(np.array([3, 1]), 4)
 
 
-def release_of(t: int, **given: object) -> Release:
+def release_of(t: int, **given: object) -> StoredRelease:
     usual: dict[str, object] = {
         "t": t,
         "at_ms": 100 * t,
@@ -50,12 +56,12 @@ def release_of(t: int, **given: object) -> Release:
         "received": 8,
         "missed": False,
     }
-    return Release(**usual | given)  # type: ignore[arg-type]
+    return StoredRelease(**usual | given)  # type: ignore[arg-type]
 
 
-def summary_of(first_t: int, last_t: int | None = None) -> Summary:
+def summary_of(first_t: int, last_t: int | None = None) -> ReleaseSummary:
     content = {"releases": 1, "values": [0.1, 1e-17]}
-    return Summary(first_t, last_t or first_t, 1000 * first_t, 3_600_000, content)
+    return ReleaseSummary(first_t, last_t or first_t, 1000 * first_t, 3_600_000, content)
 
 
 def as_leader(store: Store) -> Store:
@@ -397,10 +403,10 @@ class StoreContract:
         return store
 
     def test_the_chain_of_what_was_released_holds(self, released: Store) -> None:
-        whole = Checked("a", releases=6, first_t=1, last_t=7, damage=None)
+        whole = ChainCheck("a", releases=6, first_t=1, last_t=7, damage=None)
         assert released.check_releases("a") == whole
         assert self.reopened().check_releases("a") == whole
-        assert self.current.check_releases("b") == Checked("b")
+        assert self.current.check_releases("b") == ChainCheck("b")
 
     @pytest.mark.parametrize("what", DAMAGE)
     def test_what_was_done_to_releases_is_found_and_can_be_accepted(
@@ -433,7 +439,7 @@ class StoreContract:
     def test_a_prefix_is_pruned_and_the_rest_still_holds(self, released: Store) -> None:
         released.prune("a", 4)
         store = self.reopened()
-        expected = Checked("a", releases=3, first_t=4, last_t=7, pruned_t=3)
+        expected = ChainCheck("a", releases=3, first_t=4, last_t=7, pruned_t=3)
         assert store.check_releases("a") == expected
         store.prune("a", 2)  # they are gone already
         store.release("a", [release_of(8)], {"t": 8}, 0)

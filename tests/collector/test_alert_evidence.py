@@ -11,22 +11,22 @@ import numpy as np
 import pytest
 
 from ldpstream.collector.alerts.conditions import (
-    Changed,
-    Condition,
-    Demand,
+    AlertCondition,
+    Comparand,
     FewReports,
+    LevelChanged,
     NoReports,
-    On,
+    RequiredEvidence,
     Threshold,
-    Wide,
+    WideInterval,
 )
 from ldpstream.collector.alerts.evaluator import AlertEvaluator
-from ldpstream.collector.alerts.evidence import Evidence, LevelChange
-from ldpstream.collector.alerts.message import Change
+from ldpstream.collector.alerts.evidence import AlertEvidence, LevelChange
+from ldpstream.collector.alerts.message import AlertChange
 from ldpstream.collector.alerts.rules import Rule
-from ldpstream.collector.alerts.state import State
+from ldpstream.collector.alerts.state import AlertState
 from ldpstream.collector.config.alert_rules import read_request
-from ldpstream.collector.store.contract import Release
+from ldpstream.collector.store.contract import StoredRelease
 from ldpstream.collector.store.sqlite.store import SqliteStore
 from ldpstream.errors import Mistake
 from ldpstream.mechanisms.mechanism import drive
@@ -38,7 +38,7 @@ from tests.collector.test_alerts import NAMES, stored
 from tests.collector.test_export import release
 
 INTERVAL_MS = 10_000
-SURE = Demand(On.INTERVAL)
+SURE = RequiredEvidence(Comparand.INTERVAL)
 RISING = [float(share) for share in np.linspace(0.3, 0.7, 30)]
 
 
@@ -48,7 +48,7 @@ def store(tmp_path: Path) -> Iterator[SqliteStore]:
         yield store
 
 
-def evaluator_of(store: SqliteStore, *conditions: Condition, **given: Any) -> AlertEvaluator:
+def evaluator_of(store: SqliteStore, *conditions: AlertCondition, **given: Any) -> AlertEvaluator:
     rules = tuple(Rule(one.title, "a", one) for one in conditions)
     return AlertEvaluator("a", rules, store, sends=True, **given)
 
@@ -63,7 +63,7 @@ def give(store: SqliteStore, t: int, received: int, content: dict[str, Any] | No
     store.release("a", [replace(one, content=one.content | content)], {}, 0)
 
 
-def passed(store: SqliteStore, evaluator: AlertEvaluator, story: list[int]) -> list[Change]:
+def passed(store: SqliteStore, evaluator: AlertEvaluator, story: list[int]) -> list[AlertChange]:
     """Release a timestamp for each number of reports, and evaluate it at once."""
     changes = []
     for received in story:
@@ -75,7 +75,7 @@ def passed(store: SqliteStore, evaluator: AlertEvaluator, story: list[int]) -> l
 # What was seen: alerts that followed an extrapolation
 
 
-def lpf_releases(shares: list[float], silent: int) -> Iterator[Release]:
+def lpf_releases(shares: list[float], silent: int) -> Iterator[StoredRelease]:
     """What LPF releases while the first of three labels has these shares, and nobody after."""
     settings = Settings(labels=3, users=2000, epsilon=Epsilon.of(1), window=4)
     mechanism, rng = build("lpf", settings), np.random.default_rng(1)
@@ -89,14 +89,16 @@ def lpf_releases(shares: list[float], silent: int) -> Iterator[Release]:
             return Tally(share + rng.normal(0, 0.02, 3), np.full(3, 4e-4), reports)
 
         content = drive(mechanism.step(t), answer).to_json()
-        yield Release(t, INTERVAL_MS * t, content, asked=500, received=reports, missed=False)
+        yield StoredRelease(t, INTERVAL_MS * t, content, asked=500, received=reports, missed=False)
 
 
 @pytest.mark.parametrize("silent", [22, 40])
-@pytest.mark.parametrize("demand", [Demand(), SURE], ids=lambda one: str(one.on))
-@pytest.mark.parametrize(("above", "first"), [(True, State.FIRING), (False, State.INACTIVE)])
+@pytest.mark.parametrize("demand", [RequiredEvidence(), SURE], ids=lambda one: str(one.on))
+@pytest.mark.parametrize(
+    ("above", "first"), [(True, AlertState.FIRING), (False, AlertState.INACTIVE)]
+)
 def test_silence_neither_fires_nor_resolves(
-    store: SqliteStore, silent: int, demand: Demand, above: bool, first: State
+    store: SqliteStore, silent: int, demand: RequiredEvidence, above: bool, first: AlertState
 ) -> None:
     """A share that rises, and 22 to 40 timestamps without a single report."""
     evaluator = evaluator_of(store, Threshold("x", above, 0.55, demand))
@@ -105,8 +107,8 @@ def test_silence_neither_fires_nor_resolves(
         store.release("a", [one], {}, 0)
         evaluator.catch_up()
     before = states(evaluator)
-    if above or demand.on is On.ESTIMATE:
-        assert before == [first.value if above else State.RESOLVED.value]
+    if above or demand.on is Comparand.ESTIMATE:
+        assert before == [first.value if above else AlertState.RESOLVED.value]
     for one in released[30:]:
         assert one.content["fresh"] is False
         store.release("a", [one], {}, 0)
@@ -118,19 +120,19 @@ def test_an_interval_that_silence_widens_would_have_resolved_it(store: SqliteSto
     """The test above can fail: without a report the same figures make nobody sure any more."""
     *_, last = lpf_releases(RISING, silent=22)
     rule = Threshold("x", True, 0.55, SURE)
-    evidence = Evidence(last, NAMES)
+    evidence = AlertEvidence(last, NAMES)
     assert rule.sure(evidence) < 0.95
     assert rule.verdict(evidence) is None
-    assert rule.verdict(Evidence(replace(last, received=5), NAMES)) is False
+    assert rule.verdict(AlertEvidence(replace(last, received=5), NAMES)) is False
 
 
 def test_reports_that_may_have_been_discarded_are_no_evidence() -> None:
     one = release(2, received=9)
-    assert Evidence(one, NAMES).is_heard  # carried over, and reports said that it still holds
+    assert AlertEvidence(one, NAMES).is_heard  # carried over, and reports said that it still holds
     suspect = replace(one, content=one.content | {"suspect": ["2-publication"]})
-    assert not Evidence(suspect, NAMES).is_heard
+    assert not AlertEvidence(suspect, NAMES).is_heard
     fresh = replace(suspect, content=suspect.content | {"fresh": True})
-    assert Evidence(fresh, NAMES).is_heard
+    assert AlertEvidence(fresh, NAMES).is_heard
 
 
 # No reports
@@ -140,8 +142,8 @@ def test_nobody_reports_for_half_a_minute(store: SqliteStore) -> None:
     evaluator = evaluator_of(store, NoReports(30_000))
     changes = passed(store, evaluator, [5, 0, 0, 0, 0, 1])
     assert [(one.alert.state, one.evidence.release.t) for one in changes] == [
-        (State.FIRING, 4),
-        (State.RESOLVED, 6),
+        (AlertState.FIRING, 4),
+        (AlertState.RESOLVED, 6),
     ]
     told = evaluator.first_unsent
     assert told is not None
@@ -185,7 +187,7 @@ def test_a_rule_that_comes_back_does_not_count_what_nobody_looked_at(store: Sqli
 
 
 def test_silence_is_nothing_where_nobody_was_asked() -> None:
-    quiet = Evidence(release(2, asked=0, received=0), NAMES, silent_ms=10**9)
+    quiet = AlertEvidence(release(2, asked=0, received=0), NAMES, silent_ms=10**9)
     assert NoReports(1000).verdict(quiet) is None
     assert FewReports(0.5).verdict(quiet) is None
 
@@ -205,7 +207,7 @@ def test_fewer_reports_than_planned(store: SqliteStore) -> None:
 
 def test_few_reports_must_be_too_few_for_chance_if_asked_to() -> None:
     def verdict(asked: int, received: int) -> bool | None:
-        one = Evidence(release(1, asked=asked, received=received), NAMES)
+        one = AlertEvidence(release(1, asked=asked, received=received), NAMES)
         return FewReports(0.5, SURE).verdict(one)
 
     assert verdict(10, 4) is False  # 5 expected: 4 happens
@@ -217,7 +219,7 @@ def test_few_reports_must_be_too_few_for_chance_if_asked_to() -> None:
 
 
 def test_an_interval_is_wider_than_it_may_be(store: SqliteStore) -> None:
-    evaluator = evaluator_of(store, Wide("x", 0.25))
+    evaluator = evaluator_of(store, WideInterval("x", 0.25))
     wide = {"low": [0.2, 0.2, 0.1], "high": [0.6, 0.3, 0.4]}
     for t, received, content in (
         (1, 9, {}),
@@ -247,7 +249,7 @@ def test_a_change_fires_while_it_is_recent(store: SqliteStore) -> None:
         asked.append((first_t, last_t))
         return [one for one in known if first_t <= one.t <= last_t]
 
-    evaluator = evaluator_of(store, Changed("x", 0.1, within=3), find_changes=found)
+    evaluator = evaluator_of(store, LevelChanged("x", 0.1, within=3), find_changes=found)
     changes = passed(store, evaluator, [9, 9, 9, 9, 9, 9])
     assert [one.evidence.release.t for one in changes] == [2, 5]
     assert asked == [(1, 1), (1, 2), (1, 3), (2, 4), (3, 5), (4, 6)]
@@ -259,13 +261,15 @@ def test_a_change_fires_while_it_is_recent(store: SqliteStore) -> None:
 
 
 def test_a_change_must_be_surely_as_large_if_asked_to() -> None:
-    def verdict(found: LevelChange, demand: Demand) -> bool | None:
-        return Changed("x", 0.1, demand=demand).verdict(Evidence(release(9), NAMES, 0, [found]))
+    def verdict(found: LevelChange, demand: RequiredEvidence) -> bool | None:
+        return LevelChanged("x", 0.1, demand=demand).verdict(
+            AlertEvidence(release(9), NAMES, 0, [found])
+        )
 
-    assert verdict(change(5, 0.12), Demand()) is True
+    assert verdict(change(5, 0.12), RequiredEvidence()) is True
     assert verdict(change(5, 0.12), SURE) is False
     assert verdict(change(5, -0.16), SURE) is True
-    assert verdict(change(5, 0.09), Demand()) is False
+    assert verdict(change(5, 0.09), RequiredEvidence()) is False
 
 
 def test_only_the_newest_release_says_what_has_changed(store: SqliteStore) -> None:
@@ -275,7 +279,7 @@ def test_only_the_newest_release_says_what_has_changed(store: SqliteStore) -> No
         calls.append(last_t)
         return []
 
-    evaluator = evaluator_of(store, Changed("x", 0.1), find_changes=found)
+    evaluator = evaluator_of(store, LevelChanged("x", 0.1), find_changes=found)
     for t in (1, 2, 3):
         give(store, t, 9)
     evaluator.catch_up()
@@ -301,7 +305,7 @@ def test_a_silenced_rule_keeps_its_state_and_tells_at_the_end(tmp_path: Path) ->
         evaluator = evaluator_of(store, FewReports(0.5), silenced_until=silence)
         silence.until_ms = 4 * INTERVAL_MS
         (change,) = passed(store, evaluator, [9, 0, 0])
-        assert change.alert.state is State.FIRING
+        assert change.alert.state is AlertState.FIRING
         assert len(evaluator.history) == 1
         assert evaluator.first_unsent is None
     with stored(tmp_path) as store:
@@ -346,12 +350,14 @@ def test_a_resolution_in_silence_is_told_later(store: SqliteStore) -> None:
         ({"no_reports": "5m"}, NoReports(300_000)),
         ({"reports_below": 0.5}, FewReports(0.5)),
         ({"reports_below": 0.5, "on": "interval"}, FewReports(0.5, SURE)),
-        ({"label": "x", "wider_than": 0.1}, Wide("x", 0.1)),
-        ({"label": "x", "changed_by": 0.1}, Changed("x", 0.1)),
-        ({"label": "x", "changed_by": 0.1, "within": 5}, Changed("x", 0.1, 5)),
+        ({"label": "x", "wider_than": 0.1}, WideInterval("x", 0.1)),
+        ({"label": "x", "changed_by": 0.1}, LevelChanged("x", 0.1)),
+        ({"label": "x", "changed_by": 0.1, "within": 5}, LevelChanged("x", 0.1, 5)),
     ],
 )
-def test_each_kind_is_read_and_written_alike(given: dict[str, Any], condition: Condition) -> None:
+def test_each_kind_is_read_and_written_alike(
+    given: dict[str, Any], condition: AlertCondition
+) -> None:
     rule = read_request(given, "a", [*NAMES])
     assert rule.condition == condition
     assert read_request(rule.to_json(), "a", [*NAMES]) == rule

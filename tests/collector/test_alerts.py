@@ -16,18 +16,18 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from ldpstream.cli import run
-from ldpstream.collector.alerts.conditions import Demand, On, Threshold
+from ldpstream.collector.alerts.conditions import Comparand, RequiredEvidence, Threshold
 from ldpstream.collector.alerts.evaluator import AlertEvaluator
-from ldpstream.collector.alerts.evidence import Evidence
+from ldpstream.collector.alerts.evidence import AlertEvidence
 from ldpstream.collector.alerts.outbox import MOST_UNSENT
 from ldpstream.collector.alerts.rules import Rule
 from ldpstream.collector.alerts.runner import AlertRunner
-from ldpstream.collector.alerts.state import RETENTION_MS, Alert, State
+from ldpstream.collector.alerts.state import RETENTION_MS, Alert, AlertState
 from ldpstream.collector.alerts.webhook import Answer, Undelivered
 from ldpstream.collector.api.alerts import shown
 from ldpstream.collector.clock import ManualClock
 from ldpstream.collector.config import Config, parse
-from ldpstream.collector.store.contract import Release
+from ldpstream.collector.store.contract import StoredRelease
 from ldpstream.collector.store.sqlite.store import SqliteStore
 from ldpstream.errors import Mistake, Problem
 from ldpstream.protocol.terms import Terms
@@ -96,11 +96,11 @@ def test_states_are_those_of_prometheus(
         alert = alert.after(holds, now, hold_ms=hold, keep_firing_ms=keep)
         alert = Alert.from_json(json.loads(json.dumps(alert.to_json())))  # as after a restart
         assert alert.state == model.eval(holds, now)
-        if alert.state is not State.INACTIVE:
+        if alert.state is not AlertState.INACTIVE:
             assert alert.active_ms == model.active_at
-        if alert.state in (State.FIRING, State.RESOLVED):
+        if alert.state in (AlertState.FIRING, AlertState.RESOLVED):
             assert alert.fired_ms == model.fired_at
-        if alert.state is State.RESOLVED:
+        if alert.state is AlertState.RESOLVED:
             assert alert.resolved_ms == model.resolved_at
 
 
@@ -122,17 +122,17 @@ TERMS = {
 }
 HIGH = Threshold("x", above=True, threshold=0.45)
 RULE = Rule("high", "a", HIGH)
-SURE = Demand(On.INTERVAL)
+SURE = RequiredEvidence(Comparand.INTERVAL)
 
 
-def alike() -> Release:
+def alike() -> StoredRelease:
     """x is 0.5, from 0.4 to 0.6; the intervals of the others are as wide."""
     one = release(1)
     return replace(one, content=one.content | {"low": [0.4, 0.1, 0.1], "high": [0.6, 0.3, 0.3]})
 
 
 def test_an_estimate_is_compared_by_itself_and_an_interval_by_its_end() -> None:
-    one = Evidence(alike(), NAMES)
+    one = AlertEvidence(alike(), NAMES)
     assert HIGH.verdict(one)
     assert not replace(HIGH, demand=SURE).verdict(one)
     assert replace(HIGH, demand=SURE, threshold=0.399).verdict(one)
@@ -144,17 +144,19 @@ def test_an_estimate_is_compared_by_itself_and_an_interval_by_its_end() -> None:
 
 def test_the_probability_is_that_of_a_normal_distribution_within_moderated_errors() -> None:
     one = alike()
-    sure = [replace(HIGH, threshold=at).sure(Evidence(one, NAMES)) for at in (0.3, 0.4, 0.5, 0.6)]
+    sure = [
+        replace(HIGH, threshold=at).sure(AlertEvidence(one, NAMES)) for at in (0.3, 0.4, 0.5, 0.6)
+    ]
     assert sure[1:] == pytest.approx([0.95, 0.5, 0.05], abs=1e-9)
     assert 0.999 < sure[0] < 1
-    assert replace(HIGH, above=False, threshold=0.4).sure(Evidence(one, NAMES)) == pytest.approx(
-        0.05
-    )
+    assert replace(HIGH, above=False, threshold=0.4).sure(
+        AlertEvidence(one, NAMES)
+    ) == pytest.approx(0.05)
     # A label that seems surer than all others is believed by half: its variance is 0 here, theirs
     # is s^2, so it has (0 + 2/3 s^2) / 2 = s^2 / 3.
     narrow = replace(one, content=one.content | {"low": [0.5, 0.1, 0.1], "high": [0.5, 0.3, 0.3]})
     at = 0.5 - 0.1 / 3**0.5
-    assert replace(HIGH, threshold=at).sure(Evidence(narrow, NAMES)) == pytest.approx(0.95)
+    assert replace(HIGH, threshold=at).sure(AlertEvidence(narrow, NAMES)) == pytest.approx(0.95)
 
 
 ALERT = """
@@ -193,7 +195,7 @@ def test_rules_are_read_from_the_file(tmp_path: Path) -> None:
     expected = Rule(
         "x above 0.3",
         "a",
-        Threshold("x", True, 0.3, Demand(On.INTERVAL, 0.99)),
+        Threshold("x", True, 0.3, RequiredEvidence(Comparand.INTERVAL, 0.99)),
         30_000,
         60_000,
     )
@@ -257,7 +259,7 @@ def test_a_restart_fires_nothing_again_and_loses_nothing(tmp_path: Path) -> None
         evaluator = evaluator_of(store)
         give(store, 1, 0.9)
         (change,) = evaluator.catch_up()
-        assert change.alert.state is State.FIRING
+        assert change.alert.state is AlertState.FIRING
         fired = change.alert.fired_ms
     with stored(tmp_path) as store:
         evaluator = evaluator_of(store)
@@ -268,7 +270,7 @@ def test_a_restart_fires_nothing_again_and_loses_nothing(tmp_path: Path) -> None
         give(store, 3, 0.1)
     with stored(tmp_path) as store:  # released, but not evaluated before the crash
         (change,) = evaluator_of(store).catch_up()
-        assert (change.alert.state, change.evidence.release.t) == (State.RESOLVED, 3)
+        assert (change.alert.state, change.evidence.release.t) == (AlertState.RESOLVED, 3)
         assert change.alert.resolved_ms == 3000
 
 
@@ -293,30 +295,32 @@ def test_a_rule_follows_its_label_to_another_place(tmp_path: Path) -> None:
         one = release(3, version=2)
         store.release("a", [replace(one, content=one.content | {"values": [0.8, 0, 0.2]})], {}, 0)
         (change,) = evaluator.catch_up()
-    assert (change.alert.state, change.evidence.release.t) == (State.RESOLVED, 3)
+    assert (change.alert.state, change.evidence.release.t) == (AlertState.RESOLVED, 3)
 
 
-@pytest.mark.parametrize("on", On)
+@pytest.mark.parametrize("on", Comparand)
 @pytest.mark.parametrize("above", [True, False])
 def test_a_rule_about_a_label_that_is_gone_fires_for_no_other(
-    tmp_path: Path, on: On, above: bool
+    tmp_path: Path, on: Comparand, above: bool
 ) -> None:
     """Its alert is resolved, and the message says why."""
-    rule = replace(RULE, condition=Threshold("x", above, 0.3 if above else 0.7, Demand(on)))
+    rule = replace(
+        RULE, condition=Threshold("x", above, 0.3 if above else 0.7, RequiredEvidence(on))
+    )
     with stored(tmp_path) as store:
         evaluator = evaluator_of(store, rule)
         sure = {"low": [0.5] * 3, "high": [0.5] * 3}
         one = release(1)
         store.release("a", [replace(one, content=one.content | sure)], {}, 0)
         (change,) = evaluator.catch_up()
-        assert change.alert.state is State.FIRING
+        assert change.alert.state is AlertState.FIRING
         succeeded(store, ["one", "two", "three"])
         for t in (2, 3, 4):
             one = release(t, version=2)
             content = one.content | sure | {"values": [0.5] * 3}
             store.release("a", [replace(one, content=content)], {}, 0)
         (change,) = evaluator.catch_up()
-        assert (change.alert.state, change.evidence.release.t) == (State.RESOLVED, 2)
+        assert (change.alert.state, change.evidence.release.t) == (AlertState.RESOLVED, 2)
         evaluator.settled(evaluator.first_unsent or {})
         told = evaluator.first_unsent
         assert told is not None

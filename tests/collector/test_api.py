@@ -13,7 +13,7 @@ from typing import Any
 import pytest
 
 from ldpstream.collector.api.problems import problem_response
-from ldpstream.collector.clock import Doubt
+from ldpstream.collector.clock import ClockFault
 from ldpstream.collector.credentials.device_keys import DeviceKeys
 from ldpstream.collector.intake.queue import RETRY_SECONDS
 from ldpstream.collector.store.sqlite.writer import Writer
@@ -302,7 +302,7 @@ def test_a_stream_that_cannot_go_on_is_not_ready_and_recovers(
 
 def test_a_clock_that_is_not_believed_is_told(api: Api) -> None:
     api.asking()
-    api.clock.doubt = Doubt(90_000, "the clock is wrong; set it")
+    api.clock.doubt = ClockFault(90_000, "the clock is wrong; set it")
     told = api.client.get("/v1/ready")
     assert (told.status_code, told.json()["clock"]) == (503, "the clock is wrong; set it")
     status = api.client.get(f"{STREAM}/status").json()

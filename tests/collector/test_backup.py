@@ -16,7 +16,7 @@ import pytest
 
 from ldpstream.cli import run
 from ldpstream.collector.clock import ManualClock
-from ldpstream.collector.config import Config, Selection
+from ldpstream.collector.config import Config, SelectionMethod
 from ldpstream.collector.rounds.coordinator import Coordinator
 from ldpstream.collector.service.backup import MANIFEST, STORE, Content, back_up, restore
 from ldpstream.collector.service.opening import open_store
@@ -182,7 +182,7 @@ def test_a_collector_goes_on_from_a_restored_store(
 ) -> None:
     """Also from the middle of a timestamp: the round under way is asked for anew, or missed."""
     old, new = place("old", "sqlite"), place("new", "sqlite")
-    stream = replace(old.streams[0], mechanism="lbd", selection=Selection.OPEN)
+    stream = replace(old.streams[0], mechanism="lbd", selection=SelectionMethod.OPEN)
     clock = ManualClock(START_MS)
     with closing(open_store(old, SECRETS)) as store:
         coordinator = Coordinator(stream, store, clock)

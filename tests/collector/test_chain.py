@@ -9,15 +9,15 @@ from dataclasses import replace
 import pytest
 
 from ldpstream.collector.credentials.sealing import seal, unseal
-from ldpstream.collector.store.chain import Chain, Ends, LinkedRow, Row
+from ldpstream.collector.store.chain import Chain, ChainEnds, ChainRow, LinkedRow
 
 KEY = bytes(range(32))
-Kept = tuple[Ends, list[LinkedRow]]
+Kept = tuple[ChainEnds, list[LinkedRow]]
 
 
 def kept(chain: Chain) -> Kept:
     numbers = range(1, 8)
-    rows = [Row(2 * n, 1000, b'{"values":[0.%d]}' % n, 10, 8, False) for n in numbers]
+    rows = [ChainRow(2 * n, 1000, b'{"values":[0.%d]}' % n, 10, 8, False) for n in numbers]
     links, ends = chain.extended("a", chain.begun("a", b"{}"), rows, b'{"t":7}')
     return ends, [(*row, link) for row, link in zip(rows, links, strict=True)]
 
@@ -96,7 +96,7 @@ def forgetting(position: int) -> type[Chain]:
 class Unsealed(Chain):
     """A chain that trusts the stream's row."""
 
-    def _seal(self, stream: str, ends: Ends) -> bytes:
+    def _seal(self, stream: str, ends: ChainEnds) -> bytes:
         return b""
 
 
@@ -133,7 +133,7 @@ def test_a_link_is_what_the_documentation_says() -> None:
 
 def test_progress_is_told() -> None:
     chain, told = Chain(KEY), list[int]()
-    rows = [Row(t, t, b"{}", 0, 0, False) for t in range(1, 20_002)]
+    rows = [ChainRow(t, t, b"{}", 0, 0, False) for t in range(1, 20_002)]
     links, ends = chain.extended("a", chain.begun("a", b"{}"), rows, b"{}")
     linked = [(*row, link) for row, link in zip(rows, links, strict=True)]
     assert chain.check("a", ends, linked, told.append).damage is None

@@ -18,8 +18,8 @@ from ldpstream.collector.clock import (
     RENEWAL_MS,
     SETTLING_MS,
     SLEW,
+    ClockFault,
     ConfirmedClock,
-    Doubt,
 )
 from ldpstream.errors import Mistake, Problem
 from tests.collector.helpers import START_MS
@@ -67,7 +67,7 @@ def file(tmp_path: Path) -> Path:
     return tmp_path / "clock.json"
 
 
-def doubted(clock: ConfirmedClock) -> Doubt:
+def doubted(clock: ConfirmedClock) -> ClockFault:
     doubt = clock.doubt
     assert doubt is not None
     return doubt

@@ -8,9 +8,9 @@ from pathlib import Path
 import pytest
 
 from ldpstream.cli import run
-from ldpstream.collector.config import Selection, load, parse
-from ldpstream.collector.config.places import line_of
-from ldpstream.collector.config.table import Table
+from ldpstream.collector.config import SelectionMethod, load, parse
+from ldpstream.collector.config.table import ConfigTable
+from ldpstream.collector.config.toml_lines import line_of
 from ldpstream.collector.credentials.secrets import Secrets
 from ldpstream.collector.store.sqlite.store import SqliteStore
 from ldpstream.errors import Mistake
@@ -66,10 +66,10 @@ def test_what_a_file_gives() -> None:
     assert (config.host, config.port, config.limits.batch) == ("127.0.0.1", 8080, 500)
     assert config.store == Path("some/ldpstream-data/collector.sqlite")
     first, second = config.streams
-    assert (first.selection, first.oracle, first.start_ms) == (Selection.SLOTS, None, None)
+    assert (first.selection, first.oracle, first.start_ms) == (SelectionMethod.SLOTS, None, None)
     assert first.epsilon.nano == 500_000_000
     assert (second.interval_ms, second.start_ms) == (60_000, 1_893_456_000_000)
-    assert (second.selection, second.oracle) == (Selection.ROSTER, Oracle.OUE)
+    assert (second.selection, second.oracle) == (SelectionMethod.ROSTER, Oracle.OUE)
     assert first.settings.reshuffle == 16 * first.window
     assert second.settings.reshuffle is None
     assert second.deadlines == {Purpose.DISSIMILARITY: 0.3, Purpose.PUBLICATION: 0.5}
@@ -259,7 +259,7 @@ def test_streams_of_another_name_are_found(name: str) -> None:
 
 
 def test_a_key_that_no_table_of_keys_has_is_a_bug() -> None:
-    table = Table({}, FILE, "", (), known=frozenset({"a"}))
+    table = ConfigTable({}, FILE, "", (), known=frozenset({"a"}))
     assert "a" not in table
     with pytest.raises(AssertionError, match="b"):
         table.get("b", None)

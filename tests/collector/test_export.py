@@ -22,7 +22,7 @@ from ldpstream.collector.api.app import build_app
 from ldpstream.collector.credentials.read_tokens import read_token
 from ldpstream.collector.releases.formats import MEDIA_TYPES, write
 from ldpstream.collector.service.service import Service
-from ldpstream.collector.store.contract import Release
+from ldpstream.collector.store.contract import StoredRelease
 from ldpstream.collector.store.names import ReleasedNames
 from tests.collector.api import STREAM, Api, running
 from tests.collector.helpers import SECRETS, config
@@ -35,7 +35,7 @@ COLUMNS = [
 ]
 
 
-def release(t: int, *, version: int = 1, **given: Any) -> Release:
+def release(t: int, *, version: int = 1, **given: Any) -> StoredRelease:
     content: dict[str, Any] = {
         "t": t,
         "values": [0.5, 0.25, 0.25],
@@ -47,7 +47,7 @@ def release(t: int, *, version: int = 1, **given: Any) -> Release:
     if version > 1:
         content["terms_version"] = version
     usual = {"at_ms": 1000 * t, "asked": 10, "received": 9, "missed": False}
-    return Release(t=t, content=content, **usual | given)
+    return StoredRelease(t=t, content=content, **usual | given)
 
 
 ROWS = [release(1), release(2, missed=True)]

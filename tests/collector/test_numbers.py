@@ -13,7 +13,7 @@ from ldpstream.collector.clock import ManualClock
 from ldpstream.collector.reports.halves import half_of
 from ldpstream.collector.rounds.announcement import OpenRound
 from ldpstream.collector.rounds.coordinator import Coordinator
-from ldpstream.collector.store.contract import Release
+from ldpstream.collector.store.contract import StoredRelease
 from ldpstream.collector.store.sqlite.store import SqliteStore
 from ldpstream.mechanisms.mechanism import drive
 from ldpstream.mechanisms.messages import Ask, Tally
@@ -36,7 +36,7 @@ def world_of(folder: Path, mechanism: str = "lpf", **given: object) -> World:
     return world
 
 
-def lived(world: World) -> list[Release]:
+def lived(world: World) -> list[StoredRelease]:
     with closing(SqliteStore(world.file, SECRETS.master)) as store:
         world.live(store, TIMESTAMPS)
         assert [*miscounted(store, world)] == []

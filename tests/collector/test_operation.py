@@ -22,7 +22,7 @@ from ldpstream.collector.config import load
 from ldpstream.collector.credentials.device_keys import DeviceKeys
 from ldpstream.collector.rounds.announcement import OpenRound
 from ldpstream.collector.service.administration import OPERATION
-from ldpstream.collector.service.condition import State
+from ldpstream.collector.service.condition import StreamState
 from ldpstream.collector.service.service import Service
 from ldpstream.errors import Mistake, Problem
 from tests.collector.api import ADMIN, ENROL, assert_problem
@@ -95,8 +95,8 @@ class Place:
         told: dict[str, Any] = answer
         return told
 
-    def state(self, stream: str = "a") -> State:
-        return State(self.told(stream)["state"])
+    def state(self, stream: str = "a") -> StreamState:
+        return StreamState(self.told(stream)["state"])
 
 
 @contextmanager
@@ -118,15 +118,18 @@ def place(tmp_path: Path) -> Iterator[Place]:
 
 
 def test_a_stream_waits_is_live_and_falls_silent(place: Place) -> None:
-    assert place.state() is State.WAITING
+    assert place.state() is StreamState.WAITING
     place.pass_timestamp()
-    assert place.state() is State.WAITING
+    assert place.state() is StreamState.WAITING
     for _ in range(4):
         place.pass_timestamp(devices=40)
-    assert place.state() in (State.LIVE, State.THIN)  # at epsilon 1/4 intervals are wide
+    assert place.state() in (
+        StreamState.LIVE,
+        StreamState.THIN,
+    )  # at epsilon 1/4 intervals are wide
     place.pass_timestamp()
     place.pass_timestamp()
-    assert place.state() is State.SILENT
+    assert place.state() is StreamState.SILENT
     assert place.client.get("/v1/ready").json()["states"] == {"a": "silent"}
 
 
@@ -134,7 +137,7 @@ def test_a_population_that_is_far_too_large_is_thin(tmp_path: Path) -> None:
     with operating(tmp_path, A.replace("population = 40", "population = 4000")) as place:
         for _ in range(3):
             place.pass_timestamp(devices=5)
-        assert place.state() is State.THIN
+        assert place.state() is StreamState.THIN
         assert place.told()["why"] == "15 reports came of 12000 that were planned"
 
 
@@ -157,7 +160,7 @@ def test_a_store_that_is_late_is_told_and_makes_the_collector_unready(place: Pla
     place.service.scheduler.stop()  # nothing is released any more, whatever the reason
     place.clock.advance(60_000)
     condition = place.service.condition("a")
-    assert condition.state is State.BEHIND
+    assert condition.state is StreamState.BEHIND
     assert condition.behind_ms >= 30_000
     answer = place.client.get("/v1/ready")
     assert answer.status_code == 503
@@ -178,7 +181,7 @@ def test_a_stream_is_paused_and_resumed_by_an_administrator(place: Place) -> Non
     for _ in range(3):
         place.pass_timestamp()
     assert place.told()["last_release"] == asking.stored.t
-    assert place.state() is State.PAUSED
+    assert place.state() is StreamState.PAUSED
     told = place.client.post("/v1/admin/streams/a/resume", headers=ADMIN).json()
     assert (told["state"], told["behind_seconds"]) == ("thin", 0), "a pause is no lateness"
     place.pass_timestamp(devices=3)
@@ -212,9 +215,9 @@ def test_a_pause_outlives_the_collector(place: Place, tmp_path: Path) -> None:
     place.client.post("/v1/admin/streams/a/pause", headers=ADMIN)
     place.client.__exit__()
     with operating(tmp_path, A) as again:
-        assert again.state() is State.PAUSED
+        assert again.state() is StreamState.PAUSED
         again.client.post("/v1/admin/streams/a/resume", headers=ADMIN)
-        assert again.state() is State.WAITING
+        assert again.state() is StreamState.WAITING
 
 
 def test_what_the_file_pauses_only_the_file_resumes(tmp_path: Path) -> None:
@@ -222,7 +225,7 @@ def test_what_the_file_pauses_only_the_file_resumes(tmp_path: Path) -> None:
         answer = place.client.post("/v1/admin/streams/a/resume", headers=ADMIN)
         assert_problem(answer, 409, "paused-by-file")
         assert place.reload(A)["changes"] == ["a: paused = true -> false"]
-        assert place.state() is State.WAITING
+        assert place.state() is StreamState.WAITING
 
 
 def test_to_pause_takes_the_admin_token(place: Place) -> None:
@@ -283,7 +286,7 @@ def test_a_stream_that_is_taken_out_goes_on_and_is_named(place: Place) -> None:
     place.reload(A + B)
     told = place.reload(A)
     assert told["stays"] == ["b: not in the file, and goes on; to end it, write it: retired = true"]
-    assert place.state("b") is State.WAITING
+    assert place.state("b") is StreamState.WAITING
 
 
 def test_a_population_is_changed_under_a_running_mechanism(tmp_path: Path) -> None:
@@ -331,7 +334,7 @@ def test_a_mechanism_is_changed_while_it_runs(place: Place, when: str) -> None:
     assert change.startswith("a: mechanism = lbu -> lba")
     for _ in range(3):
         place.pass_timestamp(devices=5)
-    assert place.service.condition("a").state is not State.FAILING
+    assert place.service.condition("a").state is not StreamState.FAILING
     purposes = {one.purpose for one in place.service.store.rounds("a", 3)}
     assert "dissimilarity" in purposes
     assert [one.missed for one in place.service.store.releases("a", 1, 9)].count(True) == 0
@@ -350,7 +353,7 @@ def test_a_timestamp_that_another_mechanism_began_is_begun_anew(
         eventually(lambda: again.service.streams["a"].hub.announcement.t >= 2)
         for _ in range(2):
             again.pass_timestamp(devices=5)
-        assert again.service.condition("a").state is not State.FAILING
+        assert again.service.condition("a").state is not StreamState.FAILING
     assert "timestamp 2, which another mechanism had begun" in caplog.text
 
 
@@ -512,7 +515,7 @@ def test_two_ranges_are_told_apart_and_not_in_python(tmp_path: Path, new: str, t
 def test_a_file_that_is_no_file_of_ours_changes_nothing(place: Place) -> None:
     place.file.write_text("nonsense = [")
     assert_problem(place.client.post("/v1/admin/reload", headers=ADMIN), 400, "config-file")
-    assert place.state() is State.WAITING
+    assert place.state() is StreamState.WAITING
 
 
 # What the store has

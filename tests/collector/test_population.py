@@ -13,7 +13,7 @@ from ldpstream.collector.clock import ManualClock
 from ldpstream.collector.config import StreamConfig
 from ldpstream.collector.config.stream import FIRST_POPULATION
 from ldpstream.collector.rounds.coordinator import Coordinator
-from ldpstream.collector.store.contract import Release
+from ldpstream.collector.store.contract import StoredRelease
 from ldpstream.collector.store.sqlite.store import SqliteStore
 from tests.collector.helpers import SECRETS, START_MS, report_of, stream_config, unsigned
 
@@ -29,7 +29,7 @@ class Fleet:
     clock: ManualClock
     rng: random.Random
 
-    def live(self, coordinator: Coordinator, devices: int, timestamps: int) -> Release:
+    def live(self, coordinator: Coordinator, devices: int, timestamps: int) -> StoredRelease:
         """Let so many timestamps pass; return the last release."""
         spent: dict[int, list[tuple[int, int]]] = {}
         until = coordinator.last_t + timestamps
@@ -105,7 +105,7 @@ def test_the_interval_holds_as_often_as_it_says(tmp_path: Path) -> None:
     """Of 200 fleets of 300, with coins, the interval (0.9) holds for 180; 5 deviations: 159."""
     from ldpstream.collector.rounds.group import RoundGroup
     from ldpstream.collector.rounds.headcount import Headcount
-    from ldpstream.collector.store.contract import Round, RoundState
+    from ldpstream.collector.store.contract import RoundState, StoredRound
     from ldpstream.oracles.collector_half import Support
     from ldpstream.privacy.epsilon import Epsilon
     from tests.collector.helpers import new_round
@@ -120,7 +120,7 @@ def test_the_interval_holds_as_often_as_it_says(tmp_path: Path) -> None:
             support = Support.none(3)
             support = Support(support.counts, came)
             stored = vars(new_round(t, rate=(1, 5)))
-            one = Round(**stored, state=RoundState.TALLIED, support=support, closed_ms=0)
+            one = StoredRound(**stored, state=RoundState.TALLIED, support=support, closed_ms=0)
             counted.add(RoundGroup((one,)))
         found = counted.estimate(WINDOW)
         assert found is not None

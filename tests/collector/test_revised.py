@@ -17,21 +17,21 @@ import numpy as np
 import pytest
 from starlette.testclient import TestClient
 
-from ldpstream.collector.alerts.conditions import Changed, Demand, On
+from ldpstream.collector.alerts.conditions import Comparand, LevelChanged, RequiredEvidence
 from ldpstream.collector.alerts.evaluator import AlertEvaluator
 from ldpstream.collector.alerts.rules import Rule
-from ldpstream.collector.alerts.state import State
+from ldpstream.collector.alerts.state import AlertState
 from ldpstream.collector.api.app import build_app
 from ldpstream.collector.clock import ManualClock
 from ldpstream.collector.config import Suspicion
 from ldpstream.collector.releases.formats import REVISED
 from ldpstream.collector.rounds import revised
-from ldpstream.collector.rounds.at_once import tallies_at_once
+from ldpstream.collector.rounds.batch_tallies import tallies_at_once
 from ldpstream.collector.rounds.loading import mechanism_of
 from ldpstream.collector.rounds.revised import RevisedHistory
 from ldpstream.collector.service.service import Service
 from ldpstream.collector.store.content import StoredContent, stored_text
-from ldpstream.collector.store.contract import Release
+from ldpstream.collector.store.contract import StoredRelease
 from ldpstream.collector.store.sqlite.store import SqliteStore
 from ldpstream.mechanisms.tallies import Tallies
 from ldpstream.oracles import Oracle
@@ -111,7 +111,7 @@ def test_who_wants_releases_does_not_wait_for_revised_ones(
     released(api, 2)
     begun, go_on = Barrier(3), Event()
 
-    def slowly(*given: object) -> list[Release]:
+    def slowly(*given: object) -> list[StoredRelease]:
         begun.wait(10)
         assert go_on.wait(10)
         return []
@@ -150,7 +150,7 @@ def past(folder: Path, suspect: list[int]) -> SqliteStore:
             "high": [0.7, 0.3, 0.3],
             **({"suspect": [name]} if t in suspect else {}),
         }
-        releases.append(Release(t, START_MS, content, 2000, 2000, missed=False))
+        releases.append(StoredRelease(t, START_MS, content, 2000, 2000, missed=False))
     store.release("a", releases, mechanism_of(stream, terms).save() | {"t": 60}, 0)
     return store
 
@@ -177,8 +177,12 @@ STEP = [*range(40, 61)]
 
 
 def test_a_change_of_level_fires_a_rule(tmp_path: Path) -> None:
-    rule = Rule("z jumped", "a", Changed("z", 0.3, within=30, demand=Demand(On.INTERVAL)))
-    other = Rule("all of it", "a", Changed("z", 3, within=30))
+    rule = Rule(
+        "z jumped",
+        "a",
+        LevelChanged("z", 0.3, within=30, demand=RequiredEvidence(Comparand.INTERVAL)),
+    )
+    other = Rule("all of it", "a", LevelChanged("z", 3, within=30))
     with closing(past(tmp_path, suspect=STEP)) as store:
         history = RevisedHistory(stream_config(tmp_path, population=8000), store)
         evaluator = AlertEvaluator(
@@ -190,7 +194,7 @@ def test_a_change_of_level_fires_a_rule(tmp_path: Path) -> None:
         )
         evaluator.last_t = 59  # the rules were there before the last release
         (change,) = evaluator.catch_up()
-    assert (change.rule, change.alert.state) == (rule, State.FIRING)
+    assert (change.rule, change.alert.state) == (rule, AlertState.FIRING)
     (found,) = [one for one in change.evidence.changes or () if one.label == "z"]
     assert found.first_t <= 40 <= found.last_t
     assert found.low < 0.75 / GRR_GAIN < found.high
@@ -241,8 +245,8 @@ def test_a_page_is_made_of_what_is_stored(tmp_path: Path, first: str) -> None:
     """Also if somebody has stored a release in another order; nothing is parsed twice."""
     entries = {"t": 1, "fresh": True, "values": [0.5], "devices": {"values": 7}, "suspect": ["1"]}
     content = {first: entries[first]} | entries
-    stored = Release(1, 5, StoredContent(stored_text(content)), 3, 2, missed=True)
-    plain = Release(1, 5, content, 3, 2, missed=True)
+    stored = StoredRelease(1, 5, StoredContent(stored_text(content)), 3, 2, missed=True)
+    plain = StoredRelease(1, 5, content, 3, 2, missed=True)
     assert stored == plain
     assert stored.line == plain.line
     assert json.loads(stored.line) == plain.to_json()

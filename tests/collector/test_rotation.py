@@ -21,7 +21,7 @@ from ldpstream.collector.config import Config
 from ldpstream.collector.credentials.device_keys import (
     SIDE_BY_SIDE,
     DeviceKeys,
-    Standing,
+    KeyStanding,
     StreamKeys,
 )
 from ldpstream.collector.credentials.masters import KeyRing, Masters
@@ -332,7 +332,7 @@ def test_a_secret_from_the_environment_is_rotated_by_another_one(tmp_path: Path)
 
 # Many reports at once
 
-STANDINGS = (Standing.CURRENT, Standing.EARLIER, Standing.NONE, Standing.RELEASE_1)
+STANDINGS = (KeyStanding.CURRENT, KeyStanding.EARLIER, KeyStanding.NONE, KeyStanding.RELEASE_1)
 
 
 @pytest.mark.parametrize("rows", [3, 4 * SIDE_BY_SIDE])
@@ -348,10 +348,10 @@ def test_a_batch_is_checked_with_one_more_key_for_who_needs_it(
     devices, reports = (rng.integers(0, 256, (rows, n), np.uint8) for n in (16, 2))
     expected = [STANDINGS[n % len(STANDINGS)] for n in range(rows)]
     keys = {
-        Standing.CURRENT: (DeviceKeys(masters.current, "a"), prefix),
-        Standing.EARLIER: (DeviceKeys(b"earlier master", "a"), prefix),
-        Standing.NONE: (DeviceKeys(b"a guess", "a"), prefix),
-        Standing.RELEASE_1: (of_old, prefix_1),
+        KeyStanding.CURRENT: (DeviceKeys(masters.current, "a"), prefix),
+        KeyStanding.EARLIER: (DeviceKeys(b"earlier master", "a"), prefix),
+        KeyStanding.NONE: (DeviceKeys(b"a guess", "a"), prefix),
+        KeyStanding.RELEASE_1: (of_old, prefix_1),
     }
     macs = b"".join(
         report_mac(keys[one][0].of(device.tobytes()), keys[one][1], report.tobytes())
@@ -368,12 +368,12 @@ def test_a_batch_is_checked_with_one_more_key_for_who_needs_it(
     stream.signatures(devices, table, reports, prefix, prefix_1)  # checks the hash itself first
     monkeypatch.setattr(DeviceKeys, "of_many", counting)
     found = stream.signatures(devices, table, reports, prefix, prefix_1)
-    ended = Standing.EARLIER if valid else Standing.ENDED
+    ended = KeyStanding.EARLIER if valid else KeyStanding.ENDED
     assert found.standings.tolist() == [
-        ended if one is Standing.EARLIER else one for one in expected
+        ended if one is KeyStanding.EARLIER else one for one in expected
     ]
-    assert found.good.sum() == expected.count(Standing.CURRENT) + valid * expected.count(
-        Standing.EARLIER
+    assert found.good.sum() == expected.count(KeyStanding.CURRENT) + valid * expected.count(
+        KeyStanding.EARLIER
     )
     assert found.earlier.any() == (valid and rows > 1)
     if rows >= SIDE_BY_SIDE:

@@ -20,10 +20,10 @@ from ldpstream.cli import run
 from ldpstream.collector.alerts.evaluator import NOTE, AlertEvaluator
 from ldpstream.collector.alerts.rulebook import RuleBook
 from ldpstream.collector.alerts.runner import AlertRunner
-from ldpstream.collector.alerts.state import State
+from ldpstream.collector.alerts.state import AlertState
 from ldpstream.collector.api.app import build_app
 from ldpstream.collector.clock import ManualClock, ticks
-from ldpstream.collector.config import Config, Selection
+from ldpstream.collector.config import Config, SelectionMethod
 from ldpstream.collector.credentials.secrets import Secrets
 from ldpstream.collector.leadership.stream_driver import StreamDriver
 from ldpstream.collector.rounds.announcement import Announcement
@@ -108,11 +108,11 @@ def test_releases_are_exported_while_a_collector_runs(
 
 
 @pytest.mark.parametrize(
-    ("mechanism", "selection"), [("lbd", Selection.OPEN), ("lpu", Selection.SLOTS)]
+    ("mechanism", "selection"), [("lbd", SelectionMethod.OPEN), ("lpu", SelectionMethod.SLOTS)]
 )
 @pytest.mark.parametrize("after", [False, True])
 def test_a_crash_at_any_step_changes_nothing(
-    mechanism: str, selection: Selection, after: bool, shared: Config
+    mechanism: str, selection: SelectionMethod, after: bool, shared: Config
 ) -> None:
     """Die before or after each change; another collector takes over, as if nothing had happened."""
 
@@ -151,7 +151,7 @@ class Announced(Listener):
 
 def test_followers_show_the_open_slot_while_earlier_ones_are_not_counted(shared: Config) -> None:
     assert shared.database is not None
-    stream = replace(shared.streams[0], selection=Selection.SLOTS)
+    stream = replace(shared.streams[0], selection=SelectionMethod.SLOTS)
     clock, heard = ManualClock(START_MS), Announced()
     with closing(PostgresStore(shared.database, SECRETS.master)) as store:
         terms_of(stream, store, clock)
@@ -287,14 +287,16 @@ def test_only_the_leader_tells_of_alerts(database: Database) -> None:
         for runner in runners:
             runner.start()
 
-        def state(name: str) -> State:
+        def state(name: str) -> AlertState:
             return evaluators[name].alerts[RULE.fingerprint].state
 
         def struck_out() -> bool:
             """Return whether no message is left that the next leader would send again."""
             return not (store.note("a", NOTE) or {"unsent": hook})["unsent"]
 
-        eventually(lambda: state("one") is state("two") is State.FIRING and len(hook.heard) == 1)
+        eventually(
+            lambda: state("one") is state("two") is AlertState.FIRING and len(hook.heard) == 1
+        )
         eventually(struck_out)
         first = held
         holder = ""  # the first is paused, while another takes its lease
@@ -303,7 +305,7 @@ def test_only_the_leader_tells_of_alerts(database: Database) -> None:
         low = replace(release(2), content=release(2).content | {"values": [0.1, 0.1, 0.1]})
         held.release("a", [low], {}, 0)
         runners[1].wake()
-        eventually(lambda: state("one") is state("two") is State.RESOLVED)
+        eventually(lambda: state("one") is state("two") is AlertState.RESOLVED)
         eventually(lambda: len(hook.heard) == 2)
         with pytest.raises(Mistake, match="another collector holds the lease"):
             first.write_note("a", NOTE, {})

@@ -15,7 +15,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from ldpstream.collector.alerts.evaluator import AlertEvaluator
-from ldpstream.collector.alerts.state import State
+from ldpstream.collector.alerts.state import AlertState
 from ldpstream.collector.clock import ManualClock
 from ldpstream.collector.config.alert_rules import read_request
 from ldpstream.collector.releases.formats import FACTS, write
@@ -23,7 +23,7 @@ from ldpstream.collector.rounds.coordinator import Coordinator
 from ldpstream.collector.rounds.revised import RevisedHistory
 from ldpstream.collector.rounds.running_vocabulary import past_columns
 from ldpstream.collector.rounds.text_figures import TextFigures
-from ldpstream.collector.store.contract import Release
+from ldpstream.collector.store.contract import StoredRelease
 from ldpstream.collector.store.database import Database
 from ldpstream.collector.store.names import ReleasedNames
 from ldpstream.collector.store.postgres.store import PostgresStore
@@ -38,7 +38,7 @@ from tests.collector.texts import NASTY, WINDOW, TextWorld, labels_of, world_of
 LONG = 3 * WINDOW
 
 
-def live(world: TextWorld, until_t: int) -> list[Release]:
+def live(world: TextWorld, until_t: int) -> list[StoredRelease]:
     with closing(SqliteStore(world.file, SECRETS.master)) as store:
         world.live(store, until_t)
         return store.releases("a", 0, 1000)
@@ -126,11 +126,11 @@ def test_no_alert_on_a_text_is_resolved_by_silence(tmp_path: Path) -> None:
         world.live(store, 1)
         evaluator = AlertEvaluator("a", (above, wide), store, sends=False)
         world.live(store, 3 * LONG - 1)
-        assert {one.alert.state for one in evaluator.catch_up()} == {State.FIRING}
+        assert {one.alert.state for one in evaluator.catch_up()} == {AlertState.FIRING}
         assert labels_of(store.releases("a", 3 * LONG - 1, 1)[0]) == []
         world.held = ("osl", "paris")
         world.live(store, 4 * LONG)
-        assert {one.alert.state for one in evaluator.catch_up()} == {State.RESOLVED}
+        assert {one.alert.state for one in evaluator.catch_up()} == {AlertState.RESOLVED}
 
 
 def test_missed_timestamps_repeat_the_last_release(tmp_path: Path) -> None:
@@ -225,7 +225,7 @@ def test_any_texts_survive_every_format(texts: list[str]) -> None:
     taken = {*FACTS, labels[-1]}
     values = [place / 8 for place in range(len(labels))]
     parts = dict.fromkeys(("values", "variance", "low", "high"), values)
-    row = Release(1, 2, {"t": 1, "labels": labels, "fresh": True, **parts}, 3, 4, False)
+    row = StoredRelease(1, 2, {"t": 1, "labels": labels, "fresh": True, **parts}, 3, 4, False)
     names = ReleasedNames(((),))
     header, cells = csv.reader(io.StringIO(write("csv", "a", names, [row]).decode(), newline=""))
     told = dict(zip(header, cells, strict=True))

@@ -7,8 +7,8 @@ from pathlib import Path
 import pytest
 
 from ldpstream.collector.clock import ManualClock
-from ldpstream.collector.config import Selection, StreamConfig, parse
-from ldpstream.collector.rounds.changes import Verdict, differences
+from ldpstream.collector.config import SelectionMethod, StreamConfig, parse
+from ldpstream.collector.rounds.changes import Requirement, differences
 from ldpstream.collector.rounds.coordinator import Coordinator
 from ldpstream.collector.rounds.loading import settled
 from ldpstream.collector.service.reloading import plan
@@ -47,7 +47,7 @@ def test_what_is_not_given_is_planned() -> None:
     stream = stream_of()
     assert stream.values == Vocabulary(0, 20, (2, 4, 6))
     assert (stream.selection, stream.oracle, stream.mechanism) == (
-        Selection.SLOTS,
+        SelectionMethod.SLOTS,
         Oracle.HADAMARD,
         "lpf",
     )
@@ -147,7 +147,7 @@ def test_what_is_pinned_cannot_change(more: str, tmp_path: Path) -> None:
     text = GOOD.replace("epsilon = 2\n", "") if "epsilon" in more else GOOD
     changed = settled(stream_of(more, text=text), stored)
     (difference,) = differences(changed, stored)
-    assert difference.verdict is Verdict.IMPOSSIBLE
+    assert difference.verdict is Requirement.IMPOSSIBLE
     assert difference.why == "a stream of texts can have no successor"
     with pytest.raises(Mistake, match="can have no successor"):
         terms_of(stream_of(more, text=text), tmp_path)

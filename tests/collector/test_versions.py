@@ -18,7 +18,7 @@ from ldpstream.collector.alerts.evaluator import AlertEvaluator
 from ldpstream.collector.clock import ManualClock
 from ldpstream.collector.rounds.coordinator import Coordinator
 from ldpstream.collector.rounds.loading import mechanism_of
-from ldpstream.collector.store.contract import Release
+from ldpstream.collector.store.contract import StoredRelease
 from ldpstream.collector.store.sqlite.store import SqliteStore
 from ldpstream.protocol.history import TermsHistory
 from tests.collector.api import ADMIN, STREAM, Api, running
@@ -49,7 +49,7 @@ def api(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> Iterator[Api]:
             content = {"t": t, "values": values, "variance": [1e-4] * 3, "fresh": True}
             content |= {"low": [0.0] * 3, "high": [0.9] * 3}
             content |= {"terms_version": 2} if terms.version > 1 else {}
-            releases.append(Release(t, START_MS + 10_000 * t, content, 40, 40, missed=False))
+            releases.append(StoredRelease(t, START_MS + 10_000 * t, content, 40, 40, missed=False))
         state = mechanism_of(config, history.latest).save()
         rules = tuple(config.alert_rule(given, kept=True) for given in KEPT)
         evaluator = AlertEvaluator("a", rules, store, sends=False)

@@ -9,7 +9,7 @@ from zlib import crc32
 
 from ldpstream.collector.config import StreamConfig
 from ldpstream.collector.rounds.announcement import OpenRound
-from ldpstream.collector.store.contract import Release, Store
+from ldpstream.collector.store.contract import Store, StoredRelease
 from ldpstream.collector.store.sqlite.store import SqliteStore
 from ldpstream.oracles.tagged.device import Tagged
 from ldpstream.vocabulary import Vocabulary
@@ -75,7 +75,7 @@ class TextWorld(World):
         bucket = words.bucket(self.holds(number), words.groups[group])
         return tagged.encode(tagged.perturb(bucket, source_of(f"{asking.name} {number}")))
 
-    def releases(self) -> list[Release]:
+    def releases(self) -> list[StoredRelease]:
         store = SqliteStore(self.file, SECRETS.master)
         try:
             return store.releases(self.config.name, 0, 10_000)
@@ -87,6 +87,6 @@ def world_of(folder: Path, name: str = "store", **stream: object) -> TextWorld:
     return TextWorld(texts_config(folder, **stream), folder / f"{name}.sqlite")
 
 
-def labels_of(release: Release) -> list[str]:
+def labels_of(release: StoredRelease) -> list[str]:
     labels: list[str] = release.content["labels"]
     return labels

@@ -15,9 +15,9 @@ from typing import Any
 from unittest.mock import patch
 
 from ldpstream.device import Device, LedgerUnusable, SystemSource, Witness
-from ldpstream.device.change import Change
 from ldpstream.device.exchange import Connect, Request, Response, Stop, unreachable
-from ldpstream.device.memory import Entry
+from ldpstream.device.file_transaction import FileTransaction
+from ldpstream.device.memory import LedgerEntry
 from ldpstream.errors import LdpStreamError, Problem
 from ldpstream.privacy.randomness import Source
 from ldpstream.protocol.terms import Terms
@@ -101,7 +101,7 @@ class HandClock:
         self.pass_ms(timestamps * INTERVAL_MS)
 
 
-class Vouching:
+class ScriptedWitness:
     """A witness who says what it is told to."""
 
     def __init__(self) -> None:
@@ -265,7 +265,7 @@ class Bench:
 
     path: Path
     clock: HandClock = field(default_factory=HandClock)
-    witness: Witness = field(default_factory=Vouching)
+    witness: Witness = field(default_factory=ScriptedWitness)
     collector: MemoryCollector = field(default_factory=MemoryCollector)
     source: Source = field(default_factory=SystemSource)
     slept: list[float] = field(default_factory=list)
@@ -317,17 +317,17 @@ class Bench:
 
 
 @contextmanager
-def failing_once(what: Callable[[Entry], bool] = lambda entry: True) -> Iterator[None]:
+def failing_once(what: Callable[[LedgerEntry], bool] = lambda entry: True) -> Iterator[None]:
     """The next commit of such an entry fails, as on a disk that is full for a moment."""
-    enter = Change.enter
+    enter = FileTransaction.enter
 
-    def fail(change: Change, entry: Entry) -> None:
+    def fail(change: FileTransaction, entry: LedgerEntry) -> None:
         if not what(entry):
             return enter(change, entry)
         fault.stop()
         raise LedgerUnusable(Problem.LEDGER_FILE, file="device.ldp", what="disk full")
 
-    fault = patch.object(Change, "enter", fail)
+    fault = patch.object(FileTransaction, "enter", fail)
     fault.start()
     yield
-    assert Change.enter is enter, "no such entry was made"
+    assert FileTransaction.enter is enter, "no such entry was made"

@@ -19,8 +19,8 @@ from ldpstream.device import (
     read_status,
 )
 from ldpstream.device.exchange import Response
-from ldpstream.device.rules import Silence
-from ldpstream.device.store import Store
+from ldpstream.device.rules import SilenceReason
+from ldpstream.device.store import DeviceStore
 from ldpstream.errors import Mistake, Problem
 from ldpstream.numeric import BinnedRange, Numeric, Range
 from ldpstream.privacy.epsilon import Epsilon
@@ -309,7 +309,7 @@ def test_a_late_round_costs_nothing(bench: Bench) -> None:
     device = bench.enrolled()
     late = a_round(1, deadline_ms=bench.clock.wall)
     bench.collector.rounds = [late]
-    assert device.poll().silences == [Silence.TOO_LATE]
+    assert device.poll().silences == [SilenceReason.TOO_LATE]
     assert read_status(bench.path, bench.clock).left_nano == NANO
 
 
@@ -430,6 +430,6 @@ def test_what_leaves_the_window_leaves_the_memory(bench: Bench) -> None:
         bench.clock.pass_timestamps(1)
     assert len(bench.collector.sent) == 12
     account = device.session.account
-    on_disk = Store(bench.path, bench.witness).load().entries
+    on_disk = DeviceStore(bench.path, bench.witness).load().entries
     assert account._known.ledger.debits == tuple((one.own_ms, one.nano) for one in on_disk)
     assert [one.t for one in on_disk] == [9, 10, 11, 12]

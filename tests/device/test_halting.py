@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from ldpstream.device import Device
-from ldpstream.device.halting import RETIRED_WINDOWS
+from ldpstream.device.halt_state import RETIRED_WINDOWS
 from ldpstream.device.status import read_status
 from tests.device.collectors import INTERVAL_MS, Bench, a_round, make_terms
 

@@ -29,16 +29,16 @@ from hypothesis.stateful import (
     run_state_machine_as_test,
 )
 
-from ldpstream.audit.asker import NANO, make_terms
-from ldpstream.audit.drills import SeededSource
+from ldpstream.audit.drills import RepeatedSource
+from ldpstream.audit.hostile_collector import NANO, make_terms
 from ldpstream.audit.life import Life, Process
 from ldpstream.audit.machine import Machine, TrueTime
 from ldpstream.audit.planted import BUGS
-from ldpstream.device.change import Change
-from ldpstream.device.memory import Entry
+from ldpstream.device.file_transaction import FileTransaction
+from ldpstream.device.memory import LedgerEntry
 from ldpstream.device.witness import ChangeTime
 from ldpstream.fleet.folders import memory_folder
-from ldpstream.protocol.terms import Selection
+from ldpstream.protocol.terms import SelectionMethod
 from tests.hostile.counting import Fault, Ledger, assert_a_violation_is_found
 
 WINDOW = 4
@@ -61,7 +61,7 @@ NOTICED_MS = ChangeTime.SLOWEST_COMMIT_NS // 10**6 + 1
 """After so long by the wall clock, other bytes in the file itself are noticed (docs/device.md)."""
 
 
-class HostileCollector(RuleBasedStateMachine):
+class HostileCollectorMachine(RuleBasedStateMachine):
     """Asks, repeats, aborts, loses, lies; around it clocks, machines, processes and files move."""
 
     done: ClassVar[Ledger] = Ledger()
@@ -85,7 +85,7 @@ class HostileCollector(RuleBasedStateMachine):
     def begin(self, kind: dict[str, Any], **clocks: Any) -> None:
         self.machine = Machine(TrueTime(), drift=Fraction(1, 1000), up_ms=10**6, **clocks)
         terms, held = make_terms(WINDOW, INTERVAL_MS, **kind), "a text" if kind is TEXTS else 0
-        source = SeededSource(1)
+        source = RepeatedSource(1)
         self.life = Life(self.folder, self.machine, terms, source=source, value=lambda us: held)
         self.life.install()
         self.life.become_a_twin()  # the same coins again
@@ -105,11 +105,11 @@ class HostileCollector(RuleBasedStateMachine):
 
     def _now(self) -> int:
         """The timestamp that the collector says it is."""
-        says_ms = self.life.asker.says_ms()
-        return self.life.asker.t if says_ms is None else self.life.terms.timestamp_at(says_ms)
+        says_ms = self.life.collector.says_ms()
+        return self.life.collector.t if says_ms is None else self.life.terms.timestamp_at(says_ms)
 
     def _a_round(self, t: int, name: str, **changes: Any) -> dict[str, Any]:
-        return self.life.asker.a_round(t, f"{max(t, 0)}-{name}", **changes)
+        return self.life.collector.make_round(t, f"{max(t, 0)}-{name}", **changes)
 
     @rule(steps=st.integers(-2, 2), name=NAMES, nano=SHARES, rate=RATES)
     def ask(self, steps: int, name: str, nano: int, rate: list[int]) -> None:
@@ -123,7 +123,10 @@ class HostileCollector(RuleBasedStateMachine):
         self.did()
         now = self._now()
         self._announce(
-            *(self.life.asker.a_round(now + steps, epsilon_nano=nano) for steps in (-1, 0, 0, 1))
+            *(
+                self.life.collector.make_round(now + steps, epsilon_nano=nano)
+                for steps in (-1, 0, 0, 1)
+            )
         )
 
     @precondition(lambda self: self.asked)
@@ -136,25 +139,25 @@ class HostileCollector(RuleBasedStateMachine):
     @rule()
     def lie_about_the_terms(self) -> None:
         self.did(Fault.LIES)
-        before = len(self.life.asker.on_wire)
-        self.life.asker.pin = "0" * 64
+        before = len(self.life.collector.on_wire)
+        self.life.collector.pin = "0" * 64
         self._announce(self._a_round(self._now(), "lie"))
-        self.life.asker.pin = None
-        unasked = self.life.terms.selection is Selection.SLOTS
-        assert unasked or len(self.life.asker.on_wire) == before
+        self.life.collector.pin = None
+        unasked = self.life.terms.selection is SelectionMethod.SLOTS
+        assert unasked or len(self.life.collector.on_wire) == before
 
     @rule(lie_ms=st.sampled_from([None, 0, *(2 * [-INTERVAL_MS, INTERVAL_MS, 10**8])]))
     def lie_about_the_time(self, lie_ms: int | None) -> None:
         """Or say nothing about it."""
         self.did(Fault.TIME_LIES)
         true = self.life.true
-        self.life.asker.now_ms = lambda: None if lie_ms is None else true.now_ms() + lie_ms
+        self.life.collector.now_ms = lambda: None if lie_ms is None else true.now_ms() + lie_ms
 
     @rule(lost=st.booleans())
     def lose(self, lost: bool) -> None:
         """On the way there or back: a device cannot tell."""
         self.did(Fault.RESPONSE_LOST if lost else None)
-        self.life.asker.loses = lambda request: lost and request.method == "POST"
+        self.life.collector.loses = lambda request: lost and request.method == "POST"
 
     # --- what the person and the application do ---------------------------------------------------
 
@@ -192,12 +195,12 @@ class HostileCollector(RuleBasedStateMachine):
 
         def value(us: int) -> Any:
             self.life.value = honest
-            self._announce(self.life.asker.a_round(self._now(), epsilon_nano=nano), by=by)
+            self._announce(self.life.collector.make_round(self._now(), epsilon_nano=nano), by=by)
             return honest(us)
 
         if within:
             self.life.value = value
-        asked = self.life.asker.a_round(self._now(), epsilon_nano=nano)
+        asked = self.life.collector.make_round(self._now(), epsilon_nano=nano)
         self._announce(asked, by=None if within else by)
         self.life.value = honest
 
@@ -276,18 +279,18 @@ settings_here = settings(
 
 
 def test_a_hostile_collector_gets_no_more_than_epsilon() -> None:
-    run_state_machine_as_test(HostileCollector, settings=settings_here)
+    run_state_machine_as_test(HostileCollectorMachine, settings=settings_here)
 
 
 def without_commits() -> AbstractContextManager[object]:
     """A store that promises and does nothing."""
-    honest = Change.enter
+    honest = FileTransaction.enter
 
-    def enter(self: Change, entry: Entry) -> None:
+    def enter(self: FileTransaction, entry: LedgerEntry) -> None:
         if entry.report is None:
             honest(self, entry)
 
-    return patch.object(Change, "enter", enter)
+    return patch.object(FileTransaction, "enter", enter)
 
 
 def trusting() -> AbstractContextManager[object]:
@@ -314,4 +317,4 @@ PLANTED = {
 @pytest.mark.parametrize("bug", PLANTED)
 def test_planted_bugs_are_found(bug: str) -> None:
     with PLANTED[bug]():
-        assert_a_violation_is_found(HostileCollector, settings_here)
+        assert_a_violation_is_found(HostileCollectorMachine, settings_here)

@@ -14,9 +14,9 @@ import pytest
 from ldpstream.device import AsyncDevice, Device, Unreachable
 from ldpstream.device.async_transport import AsyncHttpTransport
 from ldpstream.device.exchange import LARGEST_ANSWER, Request, Response
-from ldpstream.device.session import Heard
+from ldpstream.device.session import PollResult
 from ldpstream.device.transport import HttpTransport
-from tests.device.collectors import TOKEN, Bench, MemoryCollector, Vouching, a_round
+from tests.device.collectors import TOKEN, Bench, MemoryCollector, ScriptedWitness, a_round
 
 Behaviour = Callable[[BaseHTTPRequestHandler, Request], None]
 
@@ -108,8 +108,8 @@ class Blocking:
         finally:
             transport.close()
 
-    def enrol_and_poll(self, bench: Bench, url: str, polls: int = 1) -> Heard:
-        parts: dict[str, Any] = {"clock": bench.clock, "witness": Vouching()}
+    def enrol_and_poll(self, bench: Bench, url: str, polls: int = 1) -> PollResult:
+        parts: dict[str, Any] = {"clock": bench.clock, "witness": ScriptedWitness()}
         new = not bench.path.exists()
         made = Device.create(bench.path, first_install=True, **parts) if new else None
         with made or Device.open(bench.path, **parts) as device:
@@ -133,9 +133,9 @@ class OnALoop:
 
         return asyncio.run(run())
 
-    def enrol_and_poll(self, bench: Bench, url: str, polls: int = 1) -> Heard:
-        async def run() -> Heard:
-            parts: dict[str, Any] = {"clock": bench.clock, "witness": Vouching()}
+    def enrol_and_poll(self, bench: Bench, url: str, polls: int = 1) -> PollResult:
+        async def run() -> PollResult:
+            parts: dict[str, Any] = {"clock": bench.clock, "witness": ScriptedWitness()}
             new = not bench.path.exists()
             made = AsyncDevice.create(bench.path, first_install=True, **parts) if new else None
             async with made or AsyncDevice.open(bench.path, **parts) as device:

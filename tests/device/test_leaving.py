@@ -12,7 +12,7 @@ import pytest
 from ldpstream.device import Device, read_status
 from ldpstream.device.checking import check_ledger
 from ldpstream.device.command_line import run
-from ldpstream.device.store import Store
+from ldpstream.device.store import DeviceStore
 from ldpstream.errors import Mistake
 from tests.device.collectors import (
     INTERVAL_MS,
@@ -27,7 +27,7 @@ from tests.device.collectors import (
 
 
 def secrets_in(path: Path) -> bytes:
-    (enrolment,) = Store(path).load().enrolments
+    (enrolment,) = DeviceStore(path).load().enrolments
     return enrolment.secret
 
 
@@ -45,7 +45,7 @@ def test_the_collector_is_told_and_everything_that_identifies_is_deleted(bench: 
     secret, key = secrets_in(bench.path), device.session.account.enrolled.key
     assert device.leave() is True
     assert bench.collector.requests[-1].method == "DELETE"
-    memory = Store(bench.path).load()
+    memory = DeviceStore(bench.path).load()
     assert memory.enrolments == ()
     assert [(one.nano, one.report) for one in memory.entries] == [(NANO, None)]
     device.close()
@@ -299,7 +299,7 @@ def test_ended_promises_do_not_pile_up(bench: Bench) -> None:
         bench.ask(device, a_round(bench.t))
         bench.clock.pass_timestamps(2)
         device.leave()
-    assert len(Store(bench.path).load().ended) <= 1
+    assert len(DeviceStore(bench.path).load().ended) <= 1
 
 
 def test_nothing_of_the_old_enrolment_is_told_under_the_new_one(bench: Bench) -> None:
@@ -376,7 +376,7 @@ def test_moved_and_then_left_the_promise_still_binds(bench: Bench) -> None:
     bench.ask(device, a_round(1))
     device.enrol("https://another.invalid", "regions", TOKEN, moved_from=URL)
     device.leave()
-    assert len(Store(bench.path).load().ended) == 1
+    assert len(DeviceStore(bench.path).load().ended) == 1
 
 
 def test_a_copy_that_is_left_keeps_the_promise(bench: Bench) -> None:
@@ -385,4 +385,4 @@ def test_a_copy_that_is_left_keeps_the_promise(bench: Bench) -> None:
     kept = bench.path.read_bytes()
     bench.ask(device, a_round(1))
     restored(bench, kept).leave()
-    assert len(Store(bench.path).load().ended) == 1
+    assert len(DeviceStore(bench.path).load().ended) == 1

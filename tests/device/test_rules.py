@@ -29,8 +29,8 @@ from ldpstream.device import (
     store,
 )
 from ldpstream.device.exchange import Request
-from ldpstream.device.rules import Silence, selects
-from ldpstream.device.store import Store, _connection
+from ldpstream.device.rules import SilenceReason, selects
+from ldpstream.device.store import DeviceStore, _connection
 from ldpstream.errors import Problem
 from ldpstream.protocol.answers import Round
 from tests.device.collectors import (
@@ -40,7 +40,7 @@ from tests.device.collectors import (
     TOKEN,
     URL,
     Bench,
-    Vouching,
+    ScriptedWitness,
     a_round,
     failing_once,
     make_terms,
@@ -235,13 +235,13 @@ class TestRule2TheWindowKeepsToEpsilon:
         bench.clock.pass_ms(INTERVAL_MS - 20_000)
         bench.ask(device, a_round(2))  # not before 80 s
         assert bench.slept == [20.001]
-        assert [one.own_ms for one in Store(bench.path).load().entries] == [100_002]
+        assert [one.own_ms for one in DeviceStore(bench.path).load().entries] == [100_002]
 
     def test_a_reading_that_outlasts_its_timestamp_is_not_reported(self, bench: Bench) -> None:
         device = bench.enrolled()
         device.follow(lambda: bench.clock.pass_ms(INTERVAL_MS))
         bench.collector.rounds = [a_round(1)]
-        assert device.poll().silences == [Silence.MOVED_ON]
+        assert device.poll().silences == [SilenceReason.MOVED_ON]
         assert bench.collector.sent == []
         assert read_status(bench.path, bench.clock).left_nano == NANO
 
@@ -305,13 +305,16 @@ class TestRule3DebitFirst:
 
     def test_refusing_writes_a_count_once_a_kind_and_no_debit(self, bench: Bench) -> None:
         device = bench.enrolled()
-        before, entries = bench.path.read_bytes(), Store(bench.path, Vouching()).load().entries
+        before, entries = (
+            bench.path.read_bytes(),
+            DeviceStore(bench.path, ScriptedWitness()).load().entries,
+        )
         assert refusals(bench, device, a_round(9)) == [Problem.ROUND_AHEAD]
         counted = bench.path.read_bytes()
         assert counted != before
         assert refusals(bench, device, a_round(9)) == [Problem.ROUND_AHEAD]
         assert bench.path.read_bytes() == counted
-        assert Store(bench.path, Vouching()).load().entries == entries
+        assert DeviceStore(bench.path, ScriptedWitness()).load().entries == entries
 
 
 def _make_read_only(broken: pytest.MonkeyPatch) -> None:
@@ -492,7 +495,7 @@ class TestRule6AnUnknownPastIsSpent:
         backup = bench.path.read_bytes()
         (first,) = bench.ask(device, a_round(1))
         bench.path.write_bytes(backup)
-        assert isinstance(bench.witness, Vouching)
+        assert isinstance(bench.witness, ScriptedWitness)
         bench.witness.trusts = False
         device = bench.open()
         bench.witness.trusts = True
@@ -510,7 +513,7 @@ class TestRule6AnUnknownPastIsSpent:
         backup = bench.path.read_bytes()
         bench.ask(device, a_round(1))
         bench.path.write_bytes(backup)
-        assert isinstance(bench.witness, Vouching)
+        assert isinstance(bench.witness, ScriptedWitness)
         bench.witness.trusts = False
         bench.clock.pass_timestamps(4)
         assert refusals(bench, device, a_round(5)) == [Problem.BUDGET_SPENT]
@@ -536,9 +539,9 @@ class TestRule6AnUnknownPastIsSpent:
     def test_the_file_system_is_a_witness(self, folder: Path) -> None:
         """By the change time, which `cp --preserve` and `touch` do not bring back."""
         path = folder / "device.ldp"
-        Store(path, ChangeTime()).create(first_install=True)
+        DeviceStore(path, ChangeTime()).create(first_install=True)
         assert _vouched_for(path, ChangeTime())
-        with Store(path, ChangeTime()).change() as change:
+        with DeviceStore(path, ChangeTime()).change() as change:
             change.mark_time()
         assert _vouched_for(path, ChangeTime())
         _age(path)
@@ -551,9 +554,9 @@ class TestRule6AnUnknownPastIsSpent:
 
     def test_a_counter_elsewhere_is_a_witness(self, folder: Path) -> None:
         path, witness = folder / "device.ldp", CounterFile(folder / "counter")
-        Store(path, witness).create(first_install=True)
+        DeviceStore(path, witness).create(first_install=True)
         backup = path.read_bytes()
-        with Store(path, witness).change() as change:
+        with DeviceStore(path, witness).change() as change:
             change.mark_time()
         assert _vouched_for(path, witness)
         current = path.read_bytes()
@@ -615,7 +618,7 @@ class TestRule6AnUnknownPastIsSpent:
 
 def _vouched_for(path: Path, witness: Witness) -> bool:
     """Return whether a process that opens the file takes it for the latest."""
-    with Store(path, witness).change() as change:
+    with DeviceStore(path, witness).change() as change:
         return change.vouched_for
 
 

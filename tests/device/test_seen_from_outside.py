@@ -28,9 +28,9 @@ from ldpstream.device import (
     TermsRefused,
     read_status,
 )
-from ldpstream.device.change import Change
 from ldpstream.device.exchange import Request, Response, unreachable
-from ldpstream.device.memory import Entry
+from ldpstream.device.file_transaction import FileTransaction
+from ldpstream.device.memory import LedgerEntry
 from ldpstream.device.rules import ANSWERS_PER_TIMESTAMP
 from ldpstream.errors import Mistake, Problem
 from tests.device.collectors import (
@@ -374,17 +374,17 @@ class TestSeenSince:
         bench = Bench(folder / "device.ldp", witness=ChangeTime())
         bench.collector.terms = make_terms(window=100_000, interval_ms=1000)
         device = bench.enrolled()
-        enter, answered = Change.enter, list[int]()
+        enter, answered = FileTransaction.enter, list[int]()
         program = [sys.executable, "-m", "tests.device.share_ledger", str(bench.path), "theirs"]
 
-        def give_up_the_lock(change: Change, entry: Entry) -> None:
+        def give_up_the_lock(change: FileTransaction, entry: LedgerEntry) -> None:
             bench.path.read_bytes()
             answered.append(int(subprocess.check_output(program, timeout=240)))
             enter(change, entry)
 
         bench.collector.rounds = [a_round(1, "ours", deadline_ms=START_MS + 10**6)]
         with (
-            patch.object(Change, "enter", give_up_the_lock),
+            patch.object(FileTransaction, "enter", give_up_the_lock),
             pytest.raises(LedgerUnusable, match="changed or replaced while it was locked"),
         ):
             device.poll()

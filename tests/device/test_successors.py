@@ -13,7 +13,7 @@ import pytest
 from ldpstream.device import Device, Policy, TermsRefused, read_status
 from ldpstream.device.checking import check_ledger
 from ldpstream.device.exchange import Request, Response
-from ldpstream.device.store import LedgerUnusable, Store
+from ldpstream.device.store import DeviceStore, LedgerUnusable
 from ldpstream.errors import Mistake
 from ldpstream.protocol.messages import FetchTerms, RenewKey
 from ldpstream.protocol.succession import Acceptance
@@ -152,7 +152,7 @@ def test_an_accepted_successor_outlives_the_process(town: Town) -> None:
     device = joined(town, place)
     place.succeed(from_t=6)
     town.live(device, 3)
-    (kept,) = Store(town.path).load().enrolments
+    (kept,) = DeviceStore(town.path).load().enrolments
     assert kept.successor == place.terms
     device = town.open()
     device.observe("south")
@@ -267,7 +267,7 @@ def test_one_wrong_time_does_not_bring_terms_that_follow_those_not_begun(
     reports = len(place.arrived)
     town.live(device, 8)
     assert len(place.arrived) - reports >= 3
-    (kept,) = Store(town.path).load().enrolments
+    (kept,) = DeviceStore(town.path).load().enrolments
     assert [one.version for one in kept.all_terms] == [1, 2]
 
 
@@ -316,11 +316,11 @@ def test_terms_of_before_go_when_the_next_ones_are_accepted(town: Town) -> None:
     town.live(device, 2)
     place.succeed()
     town.live(device, 4)
-    (kept,) = Store(town.path).load().enrolments
+    (kept,) = DeviceStore(town.path).load().enrolments
     assert [one.version for one in kept.all_terms] == [1, 2]
     place.succeed()
     town.live(device, 4)
-    (kept,) = Store(town.path).load().enrolments
+    (kept,) = DeviceStore(town.path).load().enrolments
     assert [one.version for one in kept.all_terms] == [2, 3]
     assert place.arrived[-1].version == 3
     assert check_ledger(town.path).faults == ()
@@ -335,13 +335,13 @@ def test_windows_that_grow_step_by_step_get_no_further_than_at_once(town: Town) 
         if window == 8:
             device.enrol(ONE, "regions", TOKEN, accept="not-looser")  # as at every start
     town.live(device, 80)
-    (kept,) = Store(town.path).load().enrolments
+    (kept,) = DeviceStore(town.path).load().enrolments
     assert max(one.window for one in kept.all_terms) == 8
     place.terms = next(one for one in place.versions.values() if one.window == 16)
     with pytest.raises(TermsRefused):
         device.enrol(ONE, "regions", TOKEN, accept="not-looser")
     device.enrol(ONE, "regions", TOKEN, accept=Policy(pins=frozenset({place.terms.pin})))
-    (kept,) = Store(town.path).load().enrolments
+    (kept,) = DeviceStore(town.path).load().enrolments
     assert kept.successor == place.terms
 
 
@@ -401,7 +401,7 @@ def test_ever_new_pins_are_fetched_no_more_than_once_a_report(town: Town) -> Non
     assert len(asked_for(place, FetchTerms)) <= 60
 
 
-def test_failing_errands_are_tried_ever_more_rarely(town: Town) -> None:
+def test_failing_updates_are_tried_ever_more_rarely(town: Town) -> None:
     place = town.build("regions", window=20, epsilon_nano=NANO)
     device = joined(town, place)
     place.notice = {"successor": "ab" * 32}
@@ -453,7 +453,7 @@ def test_an_unknown_level_is_refused(town: Town) -> None:
     place = town.build("regions", version=3, levels=LEVELS, **SLOTS)
     with pytest.raises(Mistake, match="no level"):
         joined(town, place, level="reckless")
-    assert Store(town.path).load().enrolments == ()
+    assert DeviceStore(town.path).load().enrolments == ()
 
 
 def test_moving_to_another_level_the_stricter_promise_binds_for_its_span(town: Town) -> None:
@@ -486,7 +486,7 @@ def test_a_successor_accepted_at_one_level_does_not_loosen_another(town: Town) -
     device = joined(town, place)
     place.succeed(levels=LOOSE, from_t=12)
     town.live(device, 5)
-    (kept,) = Store(town.path).load().enrolments
+    (kept,) = DeviceStore(town.path).load().enrolments
     assert kept.successor is not None, "at the standard level it changes nothing"
     second, place.terms = place.terms, first
     device.enrol(ONE, "regions", TOKEN, level="careful", pin=first.pin)
@@ -508,7 +508,7 @@ def test_floors_of_the_policy_hold_at_a_level_that_is_chosen_later(town: Town) -
     town.live(device, 5)
     place.terms = first
     device.enrol(ONE, "regions", TOKEN, level="careful", pin=first.pin)
-    assert Store(town.path).load().enrolments[0].successor is None
+    assert DeviceStore(town.path).load().enrolments[0].successor is None
 
 
 def test_a_level_that_only_the_terms_in_force_have_can_be_taken(town: Town) -> None:
@@ -527,7 +527,7 @@ def test_a_floor_that_is_not_given_again_stays(town: Town) -> None:
     place = town.build("regions", window=WINDOW, **SLOTS)
     device = joined(town, place, Policy(Acceptance.NOT_LOOSER, least_epsilon_nano=NANO // 2))
     device.enrol(ONE, "regions", TOKEN, accept="not-looser")
-    (kept,) = Store(town.path).load().enrolments
+    (kept,) = DeviceStore(town.path).load().enrolments
     assert kept.policy.least_epsilon_nano == NANO // 2
 
 
@@ -535,7 +535,7 @@ def test_the_promise_in_force_binds_the_first_report_under_a_successor(town: Tow
     """Even if a file has a looser one: nothing that this device writes, but a second defence."""
     place = town.build("regions", window=WINDOW)
     joined(town, place)
-    memory = Store(town.path).load()
+    memory = DeviceStore(town.path).load()
     (enrolled,) = memory.enrolments
     looser = place.succeed(epsilon_nano=10 * NANO)
     assert memory.ledger(enrolled, looser).left(0) == NANO
@@ -564,7 +564,7 @@ def test_the_level_of_before_is_the_one_in_the_file(town: Town, when: str) -> No
         place.loses = move
         with pytest.raises(LedgerUnusable, match="replaced"):
             device.enrol(ONE, "regions", TOKEN)
-    assert Store(town.path).load().enrolments[0].terms.level == "careful"
+    assert DeviceStore(town.path).load().enrolments[0].terms.level == "careful"
 
 
 @pytest.mark.parametrize("offered", [0, 1])
@@ -579,7 +579,7 @@ def test_versions_of_one_stream_at_two_addresses_have_one_ledger(town: Town, off
     with pytest.raises(Mistake, match=r"is enrolled in regions at https://one\.invalid"):
         device.enrol(there.url, "regions", TOKEN)
     device.enrol(there.url, "regions", TOKEN, moved_from=ONE)
-    (kept,) = Store(town.path).load().enrolments
+    (kept,) = DeviceStore(town.path).load().enrolments
     assert kept.url == there.url
     assert kept.successor == versions[1], "what was accepted stays so"
 
@@ -642,14 +642,16 @@ def test_two_enrolments_never_meet_in_the_same_terms(town: Town, leaves: bool) -
     device.poll()
     with pytest.raises(Mistake, match="is enrolled in regions at"):
         device.enrol(ONE, "regions", TOKEN)
-    kept = Store(town.path).load().enrolments[0]
+    kept = DeviceStore(town.path).load().enrolments[0]
     assert [one.version for one in kept.all_terms] == [1]
     if leaves:  # who joins again finds the debits, and may have the terms
         assert device.enrol(TWO, "regions", TOKEN).pin == third.pin
-        assert len(Store(town.path).load().pins) == 5
+        assert len(DeviceStore(town.path).load().pins) == 5
         device.leave("regions", ONE)
         device.leave("regions", TWO)
-        assert Store(town.path).load().pins == (), "of a file without enrolments nothing is kept"
+        assert DeviceStore(town.path).load().pins == (), (
+            "of a file without enrolments nothing is kept"
+        )
 
 
 def test_a_file_of_the_format_before_knows_the_terms_in_force(town: Town) -> None:
@@ -657,14 +659,14 @@ def test_a_file_of_the_format_before_knows_the_terms_in_force(town: Town) -> Non
     device = joined(town, place)
     town.live(device, 2)
     go_through(town, place, device, 1)
-    before = Store(town.path).load()
+    before = DeviceStore(town.path).load()
     with sqlite3.connect(town.path, isolation_level=None) as connection:
         connection.execute("DROP TABLE pins")
         connection.execute("ALTER TABLE enrolment DROP COLUMN other_keys")
         connection.execute("PRAGMA user_version = 4")
     connection.close()
     device = town.open()
-    assert Store(town.path).load().enrolments == before.enrolments
+    assert DeviceStore(town.path).load().enrolments == before.enrolments
     there = town.build("regions", TWO)
     for there.terms in place.versions.values():
         with pytest.raises(Mistake, match="is enrolled in regions"):
@@ -731,7 +733,7 @@ def test_a_renewed_key_is_only_for_the_enrolment_that_asked_for_it(town: Town) -
 
     place.loses = elsewhere
     town.live(device, 24)
-    (kept,) = Store(town.path).load().enrolments
+    (kept,) = DeviceStore(town.path).load().enrolments
     assert kept.key == honest._keys(kept.number)[0]
     assert honest.arrived
 
@@ -758,4 +760,4 @@ def test_a_renewed_key_that_is_not_taken_costs_one_report(town: Town, restarts: 
     place.masters = [SECOND]
     town.live(device, 3)
     assert len(turns(place)) == 15, "a key that is good is renewed, and the other one forgotten"
-    assert Store(town.path).load().enrolments[0].other_keys is None
+    assert DeviceStore(town.path).load().enrolments[0].other_keys is None

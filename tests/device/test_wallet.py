@@ -16,7 +16,7 @@ from ldpstream.device.command_line import run
 from ldpstream.device.display import limit_remarks, status_lines
 from ldpstream.device.exchange import Request, Response, Unreachable
 from ldpstream.device.status_page import status_page
-from ldpstream.device.store import LedgerUnusable, Store
+from ldpstream.device.store import DeviceStore, LedgerUnusable
 from ldpstream.errors import Mistake
 from ldpstream.protocol.answers import Refused
 from ldpstream.protocol.messages import SubmitReport
@@ -81,14 +81,14 @@ def test_the_same_name_at_two_collectors_are_two_streams(town: Town) -> None:
     asking(town, one, two)
     device.poll()
     assert (len(one.arrived), len(two.arrived)) == (1, 1)
-    numbers = {one.number for one in Store(town.path).load().enrolments}
+    numbers = {one.number for one in DeviceStore(town.path).load().enrolments}
     assert len(numbers) == 2
 
 
 def test_coins_of_two_streams_have_nothing_in_common(town: Town) -> None:
     device = town.create()
     enrolled(town, device, town.build("regions"), town.build("regions", TWO, window=5))
-    first, second = Store(town.path).load().enrolments
+    first, second = DeviceStore(town.path).load().enrolments
     assert first.secret != second.secret
 
 
@@ -295,7 +295,7 @@ def test_a_tighter_limit_binds_at_once_and_a_looser_one_after_the_span(town: Tow
     asking(town, one, two)
     device.poll()
     assert len(town.arrived) == 3
-    assert len(Store(town.path).load().promises) == 1, "what does not bind is forgotten"
+    assert len(DeviceStore(town.path).load().promises) == 1, "what does not bind is forgotten"
 
 
 def test_a_limit_that_is_removed_binds_for_its_span(town: Town) -> None:
@@ -342,19 +342,19 @@ def test_a_reserve_brings_nothing_back_that_another_process_has_changed(town: To
     stream = device.stream("a")
     other.enrol(place.url, "a", TOKEN, level="careful")
     stream.reserve("0.01")
-    (kept,) = Store(town.path).load().enrolments
+    (kept,) = DeviceStore(town.path).load().enrolments
     assert (kept.terms.level, kept.reserve_nano) == ("careful", NANO // 100)
     other.leave("a")
     with pytest.raises(Mistake, match="not enrolled"):
         stream.reserve(None)
-    assert Store(town.path).load().enrolments == ()
+    assert DeviceStore(town.path).load().enrolments == ()
 
 
 def test_a_limit_is_compared_with_the_one_in_the_file(town: Town) -> None:
     device, other = town.create(limit=Limit(1, "1h")), town.open()
     other.set_limit(Limit(30, "1h"))
     device.set_limit(Limit(1, "1h"))
-    limit = Store(town.path).load().limit
+    limit = DeviceStore(town.path).load().limit
     assert limit is not None
     assert limit.epsilon_nano == NANO
 
@@ -533,10 +533,11 @@ def test_leaving_one_stream_keeps_the_others_identity(town: Town) -> None:
     device = town.create()
     enrolled(town, device, one, two)
     before = {
-        e.terms.stream: (e.number, e.key, e.secret) for e in Store(town.path).load().enrolments
+        e.terms.stream: (e.number, e.key, e.secret)
+        for e in DeviceStore(town.path).load().enrolments
     }
     device.leave("a")
-    (kept,) = Store(town.path).load().enrolments
+    (kept,) = DeviceStore(town.path).load().enrolments
     assert (kept.number, kept.key, kept.secret) == before["b"]
     assert before["a"][2] not in town.path.read_bytes()
     asking(town, two)
@@ -573,13 +574,13 @@ def test_forgotten_moments_of_streams_that_were_left_are_not_lost(town: Town, ap
     for place in places:
         asking(town, place, nano=1)
         device.poll()
-    before = max(one.own_ms for one in Store(town.path).load().forgotten)
+    before = max(one.own_ms for one in DeviceStore(town.path).load().forgotten)
     for place in places:
         device.leave(place.terms.stream)
     device.set_limit(Limit(1, "1h"))
     later = town.build("later", THREE, window=60, epsilon_nano=NANO)
     enrolled(town, device, later)
-    assert max(one.own_ms for one in Store(town.path).load().forgotten) >= before
+    assert max(one.own_ms for one in DeviceStore(town.path).load().forgotten) >= before
     asking(town, later, nano=NANO // 2)
     device.poll()
     assert later.arrived == []
@@ -595,7 +596,7 @@ def test_forgotten_moments_do_not_pile_up(town: Town) -> None:
             asking(town, place)
             device.poll()
         device.leave("a")
-    assert len(Store(town.path).load().forgotten) <= 2
+    assert len(DeviceStore(town.path).load().forgotten) <= 2
 
 
 def test_a_copy_that_was_brought_back_silences_all_streams(town: Town) -> None:

@@ -29,7 +29,7 @@ from ldpstream.protocol.messages import (
     SubmitReport,
 )
 from ldpstream.protocol.terms import Terms
-from tests.device.collectors import HandClock, Vouching, make_terms
+from tests.device.collectors import HandClock, ScriptedWitness, make_terms
 
 FIRST, SECOND = b"first master", b"second master"
 SLOTS: dict[str, Any] = {"selection": "slots", "deadline_ms": 54_000}
@@ -189,7 +189,7 @@ class Town:
     path: Path
     places: dict[str, Place] = field(default_factory=dict)
     clock: HandClock = field(default_factory=HandClock)
-    witness: Vouching = field(default_factory=Vouching)
+    witness: ScriptedWitness = field(default_factory=ScriptedWitness)
 
     def build(self, name: str, url: str = "https://one.invalid", **changes: Any) -> Place:
         """Build a collector with a stream of this name."""

@@ -11,13 +11,13 @@ import pytest
 from psycopg import DataError
 
 from ldpstream.collector.kernels.device_table import DeviceTable
-from ldpstream.collector.report_log.counts import BatchCount, Outcome
+from ldpstream.collector.report_log.counts import BatchCount, CountOutcome
 from ldpstream.collector.report_log.jetstream import JetStreamLog
 from ldpstream.collector.reports.records import Records
 from ldpstream.collector.store.database import Database
 from ldpstream.engines import local
 from ldpstream.engines.batch import BatchBuilder
-from ldpstream.engines.pace import batch_end
+from ldpstream.engines.batch_size import batch_end
 from ldpstream.engines.shards import SHARDS, shards_of, split
 from ldpstream.engines.spark.job import Job
 from ldpstream.engines.spark.source import Options
@@ -184,7 +184,7 @@ def test_a_batch_whose_runs_are_gone_is_refused(
     nats_server: NatsServer, database: Database
 ) -> None:
     with logged(nats_server, database) as at:
-        none = {"1-publication": Outcome.none(LABELS)}
+        none = {"1-publication": CountOutcome.none(LABELS)}
         batch = BatchCount(uuid.uuid4(), at.stream, 0, 1, none, {}, runs=1)
         with pytest.raises(DataError, match="0 runs"):
             at.counts.commit(batch)

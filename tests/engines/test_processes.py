@@ -12,7 +12,7 @@ from ldpstream.collector.config import load
 from ldpstream.collector.credentials.device_keys import DeviceKeys
 from ldpstream.collector.credentials.secrets import Secrets
 from ldpstream.collector.rounds.coordinator import Coordinator
-from ldpstream.collector.store.contract import Release, RoundState
+from ldpstream.collector.store.contract import RoundState, StoredRelease
 from ldpstream.collector.store.database import Database
 from ldpstream.collector.store.postgres.store import PostgresStore
 from ldpstream.machine_clock import SystemClock
@@ -86,7 +86,7 @@ def test_a_collector_and_an_engine_are_killed_and_nothing_is_lost(
         assert stored.support is not None
         expected = np.bincount(np.arange(DEVICES) % 3).tolist()
         assert (stored.support.reports, stored.support.counts.tolist()) == (DEVICES, expected)
-        assert isinstance(release, Release)
+        assert isinstance(release, StoredRelease)
         assert release.received == DEVICES
 
 

@@ -7,7 +7,7 @@ import pytest
 
 from ldpstream.domain import Domain
 from ldpstream.errors import Mistake
-from ldpstream.fleet.fleet import Fleet, Plan
+from ldpstream.fleet.fleet import Fleet, FleetPlan
 from ldpstream.streams.stream import CountsStream, Stream
 from ldpstream.streams.synthetic import sin
 from tests.device.collectors import make_terms
@@ -16,7 +16,7 @@ TERMS = make_terms(labels=["north", "south"])
 
 
 def agree(source: Stream) -> None:
-    Fleet(Plan("http://127.0.0.1:1", "regions", "token", source, 2, 1.0))._map_labels(TERMS)
+    Fleet(FleetPlan("http://127.0.0.1:1", "regions", "token", source, 2, 1.0))._map_labels(TERMS)
 
 
 def of(*labels: str) -> CountsStream:

@@ -15,8 +15,8 @@ import pytest
 from ldpstream.cli import run
 from ldpstream.device.async_transport import AsyncHttpTransport
 from ldpstream.errors import Mistake
-from ldpstream.fleet.fleet import Fleet, Outcome, Plan
-from ldpstream.fleet.reader import Judged
+from ldpstream.fleet.fleet import Fleet, FleetOutcome, FleetPlan
+from ldpstream.fleet.reader import JudgedRelease
 from ldpstream.fleet.simulated.fleet import SimulatedFleet
 from ldpstream.fleet.users import Users
 from ldpstream.lab.parts import Parts
@@ -50,11 +50,11 @@ def lately(group: str, releases: list[dict[str, Any]]) -> float:
     return fmean(one["values"][0] for one in shown if one["value"] == group)
 
 
-async def until_all_were_heard(plan: Plan, kind: type[Fleet]) -> Outcome:
+async def until_all_were_heard(plan: FleetPlan, kind: type[Fleet]) -> FleetOutcome:
     """Run until as many reports are judged as there are devices."""
-    seen: list[Judged] = []
+    seen: list[JudgedRelease] = []
 
-    def watch(judged: Judged) -> None:
+    def watch(judged: JudgedRelease) -> None:
         seen.append(judged)
         if sum(one.received for one in seen) >= plan.devices:
             fleet.stop()
@@ -68,7 +68,7 @@ def test_what_devices_say_of_themselves_arrives(kind: type[Fleet], tmp_path: Pat
     """Of all, 0 is held by all but a few; of those in France, by only these few."""
     source = constant(users=DEVICES, timestamps=50, p=0.1)
     with serving(tmp_path, table()) as url:
-        plan = Plan(
+        plan = FleetPlan(
             url, "sin", TOKEN, source, DEVICES, PATIENCE, gateway=kind is Fleet, parts=PARTS
         )
         outcome = asyncio.run(until_all_were_heard(plan, kind))
@@ -88,12 +88,12 @@ def test_what_devices_say_of_themselves_arrives(kind: type[Fleet], tmp_path: Pat
 def test_groups_outlive_a_collector_that_is_killed(tmp_path: Path) -> None:
     """What is known of them goes on, and who was heard before the kill is still counted."""
     source = constant(users=DEVICES, timestamps=500, p=0.1)
-    seen: list[Judged] = []
+    seen: list[JudgedRelease] = []
     heard: list[int] = []
     with CollectorProcess.of(tmp_path, HEAD + table(), ENROLMENT) as collector:
-        plan = Plan(collector.url, "sin", TOKEN, source, DEVICES, PATIENCE, parts=PARTS)
+        plan = FleetPlan(collector.url, "sin", TOKEN, source, DEVICES, PATIENCE, parts=PARTS)
 
-        def watch(judged: Judged) -> None:
+        def watch(judged: JudgedRelease) -> None:
             seen.append(judged)
             reports = sum(one.received for one in seen)
             if not heard and reports >= DEVICES:
@@ -137,7 +137,7 @@ def test_attributes_that_a_stream_does_not_ask_for_are_refused(tmp_path: Path) -
     source = sin(users=10, timestamps=50)
     plain = stream_table("sin", datetime.now(UTC), interval='"1s"', selection='"slots"')
     with serving(tmp_path, plain) as url:
-        plan = Plan(url, "sin", TOKEN, source, 10, PATIENCE, parts=PARTS)
+        plan = FleetPlan(url, "sin", TOKEN, source, 10, PATIENCE, parts=PARTS)
         with pytest.raises(Mistake, match="sin has no attributes"):
             asyncio.run(SimulatedFleet(plan).run())
 

@@ -1,4 +1,4 @@
-"""A fleet: its users, its weather, and what a real collector sees of it."""
+"""A fleet: its users, its faults, and what a real collector sees of it."""
 
 from __future__ import annotations
 
@@ -23,16 +23,17 @@ from scipy.stats import chi2
 
 from ldpstream.cli import run
 from ldpstream.device import AsyncDevice, Refused, Unreachable, session
-from ldpstream.device.account import Submission
+from ldpstream.device.account import CommittedReport
 from ldpstream.device.exchange import Connect, Request, Response, unreachable
-from ldpstream.device.memory import Enrolment
+from ldpstream.device.memory import StoredEnrolment
 from ldpstream.device.rules import TooEarly
 from ldpstream.device.status import read_status
 from ldpstream.errors import Mistake, Problem
+from ldpstream.fleet.fault_injection import FaultRates, FaultyTransport
 from ldpstream.fleet.fleet import (
     Fleet,
-    Outcome,
-    Plan,
+    FleetOutcome,
+    FleetPlan,
     Progress,
     StoppedEarly,
     _Member,
@@ -41,9 +42,8 @@ from ldpstream.fleet.fleet import (
 )
 from ldpstream.fleet.folders import memory_folder
 from ldpstream.fleet.gateway import Gateway
-from ldpstream.fleet.reader import Judged, Reader
+from ldpstream.fleet.reader import JudgedRelease, ReleaseReader
 from ldpstream.fleet.users import REMEMBERED, Users
-from ldpstream.fleet.weather import Line, Weather
 from ldpstream.lab.simulation import simulate
 from ldpstream.numeric import BinnedRange, Numeric
 from ldpstream.oracles import Oracle
@@ -112,14 +112,14 @@ class OldCollector:
 
 def test_a_reader_begins_where_the_fleet_does() -> None:
     users = Users(sin(users=50, timestamps=10), devices=50, seed=3)
-    reader = Reader(OldCollector(), "http://127.0.0.1:1", "sin", users)  # type: ignore[arg-type]
+    reader = ReleaseReader(OldCollector(), "http://127.0.0.1:1", "sin", users)  # type: ignore[arg-type]
     assert asyncio.run(reader.read()) == []
     users.value(0, 1007)
     assert [one.t for one in asyncio.run(reader.read())] == [1007, 1008, 1009]
 
 
 def test_a_distribution_needs_as_many_labels_as_bins() -> None:
-    plan = Plan("http://127.0.0.1:1", "a", TOKEN, sin(users=2, timestamps=9), 2, 1.0)
+    plan = FleetPlan("http://127.0.0.1:1", "a", TOKEN, sin(users=2, timestamps=9), 2, 1.0)
     values, oracle = BinnedRange.of(0, 5, 8), Numeric.SQUARE_WAVE
     terms = Terms("a", values, Epsilon.of(1), 20, 1000, 0, oracle)
     with pytest.raises(Mistake, match="at least as many as there are bins, 8"):
@@ -134,7 +134,7 @@ def test_more_devices_than_users_is_a_mistake() -> None:
 @pytest.mark.parametrize("wrong", [{"offline": 1.0}, {"loss": -0.1}, {"join": 2}, {"latency": -1}])
 def test_impossible_weather_is_a_mistake(wrong: dict[str, float]) -> None:
     with pytest.raises(Mistake, match=next(iter(wrong))):
-        Weather(**wrong)
+        FaultRates(**wrong)
 
 
 class Counting:
@@ -154,7 +154,7 @@ class Counting:
 
 def test_weather_loses_requests_and_responses() -> None:
     transport = Counting()
-    line = Line(transport, Weather(loss=0.2), Random(5))
+    line = FaultyTransport(transport, FaultRates(loss=0.2), Random(5))
 
     async def count() -> int:
         answered = 0
@@ -192,9 +192,9 @@ class Strange(Counting):
         return Response(404, {}, b"{}")
 
 
-def two_devices(loss: float) -> Plan:
+def two_devices(loss: float) -> FleetPlan:
     source = sin(users=2, timestamps=9)
-    return Plan("http://127.0.0.1:9", "sin", TOKEN, source, 2, 1.0, Weather(loss=loss))
+    return FleetPlan("http://127.0.0.1:9", "sin", TOKEN, source, 2, 1.0, FaultRates(loss=loss))
 
 
 def test_a_fleet_whose_collector_is_down_ends(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -260,14 +260,14 @@ def enrolled(path: Path, transport: Counting, terms: Terms) -> AsyncDevice:
     account = device.session.account
     number = number_of(account.enrolment_secret("http://x", terms.stream))
     key = bytes(32)
-    offered = Enrolment("http://x", terms, number, key, key, b"", 0, 0)
+    offered = StoredEnrolment("http://x", terms, number, key, key, b"", 0, 0)
     account.bind(account.wallet.enrol(offered))
     return device
 
 
-def submission(device: AsyncDevice, asked: Round) -> Submission:
+def submission(device: AsyncDevice, asked: Round) -> CommittedReport:
     number = device.session.account.number
-    return Submission(asked, SubmitReport("s", asked.name, number, bytes(16), b"AB"))
+    return CommittedReport(asked, SubmitReport("s", asked.name, number, bytes(16), b"AB"))
 
 
 def test_a_gateway_sends_the_same_bytes_again(tmp_path: Path) -> None:
@@ -359,7 +359,7 @@ def test_a_device_that_leaves_a_fleet_is_used_by_nobody(tmp_path: Path) -> None:
 
     async def leave() -> None:
         for user in range(2):
-            line = Line(Counting(), Weather(), Random(5))
+            line = FaultyTransport(Counting(), FaultRates(), Random(5))
             fleet._members[user] = _Member(tmp_path / file_name(user), line)
         leaving = fleet._members[1]
         leaving.task = asyncio.create_task(asyncio.Event().wait())  # type: ignore[arg-type]
@@ -385,7 +385,8 @@ def test_a_collector_compiles_nothing_after_it_listens(
     with serving(tmp_path, *tables) as url:
         compiled = sorted(cache.rglob("*.nbc"))
         plans = [
-            Plan(url, kind, TOKEN, source, 30, PATIENCE, gateway=kind == "open") for kind in KINDS
+            FleetPlan(url, kind, TOKEN, source, 30, PATIENCE, gateway=kind == "open")
+            for kind in KINDS
         ]
         for outcome in asyncio.run(_until_judged(plans, 2)):
             assert outcome.delivered > 0
@@ -396,9 +397,9 @@ def test_devices_report_while_others_enrol(collector: str) -> None:
     """A gateway need not wait for all; whoever is there at the start is heard."""
     enrolled: list[int] = []
     source = sin(users=60, timestamps=50)
-    plan = Plan(collector, "sin", TOKEN, source, 60, PATIENCE, gateway=True, gradual=True)
+    plan = FleetPlan(collector, "sin", TOKEN, source, 60, PATIENCE, gateway=True, gradual=True)
 
-    def enough(seen: list[Judged]) -> bool:
+    def enough(seen: list[JudgedRelease]) -> bool:
         return 60 in enrolled and _received(seen) > 10
 
     outcome = asyncio.run(_until(plan, enough, lambda stage, done, _: enrolled.append(done)))
@@ -424,7 +425,9 @@ def test_open_and_roster_selection_err_as_the_simulation_does(folder: Path) -> N
     ]
     with serving(folder, *streams) as url:
         plans = [
-            Plan(url, kind, TOKEN, source, DEVICES, PATIENCE, gateway=kind == "open", seed=seed)
+            FleetPlan(
+                url, kind, TOKEN, source, DEVICES, PATIENCE, gateway=kind == "open", seed=seed
+            )
             for seed, kind in enumerate(KINDS)
         ]
         outcomes = asyncio.run(_until_judged(plans, TIMESTAMPS))
@@ -447,26 +450,28 @@ def test_open_and_roster_selection_err_as_the_simulation_does(folder: Path) -> N
         assert outcome.metrics.cfpu <= 1 / WINDOW * (1 + WINDOW / len(outcome.judged))
 
 
-def _is_whole(judged: Judged) -> bool:
+def _is_whole(judged: JudgedRelease) -> bool:
     return judged.fresh and judged.received >= 5
 
 
-async def _until_judged(plans: list[Plan], number: int) -> list[Outcome]:
+async def _until_judged(plans: list[FleetPlan], number: int) -> list[FleetOutcome]:
     """Run each fleet until there are so many releases of so many reports."""
 
-    def enough(seen: list[Judged]) -> bool:
+    def enough(seen: list[JudgedRelease]) -> bool:
         return sum(map(_is_whole, seen)) >= number
 
     return list(await asyncio.gather(*(_until(plan, enough) for plan in plans)))
 
 
 async def _until(
-    plan: Plan, enough: Callable[[list[Judged]], bool], progress: Progress = lambda *_: None
-) -> Outcome:
+    plan: FleetPlan,
+    enough: Callable[[list[JudgedRelease]], bool],
+    progress: Progress = lambda *_: None,
+) -> FleetOutcome:
     """Run a fleet until these releases are enough."""
-    seen: list[Judged] = []
+    seen: list[JudgedRelease] = []
 
-    def watch(judged: Judged) -> None:
+    def watch(judged: JudgedRelease) -> None:
         seen.append(judged)
         if enough(seen):
             fleet.stop()
@@ -475,7 +480,7 @@ async def _until(
     return await fleet.run()
 
 
-def _received(seen: list[Judged]) -> int:
+def _received(seen: list[JudgedRelease]) -> int:
     return sum(one.received for one in seen)
 
 
@@ -492,9 +497,9 @@ def collector(folder: Path) -> Iterator[str]:
 
 @pytest.mark.parametrize("gateway", [False, True])
 def test_a_fleet_lives_through_bad_weather(collector: str, gateway: bool) -> None:
-    rough = Weather(offline=0.2, join=0.05, loss=0.1, latency=0.01)
+    rough = FaultRates(offline=0.2, join=0.05, loss=0.1, latency=0.01)
     source = sin(users=60, timestamps=50)
-    plan = Plan(collector, "sin", TOKEN, source, 60, PATIENCE, rough, gateway)
+    plan = FleetPlan(collector, "sin", TOKEN, source, 60, PATIENCE, rough, gateway)
     outcome = asyncio.run(_until(plan, lambda seen: len(seen) >= 6 and _received(seen) > 20))
     assert outcome.delivered > 10
     assert set(outcome.refused) <= {"budget-spent", *LATE}
@@ -505,7 +510,7 @@ def test_a_fleet_takes_part_in_a_private_stream(tmp_path: Path, gateway: bool) -
     """The gateway has no token: it speaks by the keys of its devices."""
     table = stream_table("sin", datetime.now(UTC), population=20, window=1, public="false")
     with serving(tmp_path, table) as url:
-        plan = Plan(
+        plan = FleetPlan(
             url,
             "sin",
             TOKEN,
@@ -521,15 +526,15 @@ def test_a_fleet_takes_part_in_a_private_stream(tmp_path: Path, gateway: bool) -
 
 def test_a_fleet_can_leave_its_ledgers(collector: str, tmp_path: Path) -> None:
     source = sin(users=3, timestamps=50)
-    leaving = Weather(join=0.5)
-    plan = Plan(collector, "sin", TOKEN, source, 3, PATIENCE, leaving, folder=tmp_path)
+    leaving = FaultRates(join=0.5)
+    plan = FleetPlan(collector, "sin", TOKEN, source, 3, PATIENCE, leaving, folder=tmp_path)
     asyncio.run(_until(plan, lambda _: (tmp_path / file_name(4)).exists()))
     first = [tmp_path / file_name(number) for number in (1, 2, 3)]
     assert all(read_status(file).terms is not None for file in first)  # also of those who left
 
 
 def test_a_gateway_cannot_speak_for_a_roster(collector: str) -> None:
-    plan = Plan(collector, "roster", TOKEN, sin(users=2, timestamps=9), 2, 1.0, gateway=True)
+    plan = FleetPlan(collector, "roster", TOKEN, sin(users=2, timestamps=9), 2, 1.0, gateway=True)
     with pytest.raises(Mistake, match="open selection"):
         run_fleet(plan)
 

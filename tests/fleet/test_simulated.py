@@ -15,8 +15,8 @@ from ldpstream.cli import run
 from ldpstream.device.async_transport import AsyncHttpTransport
 from ldpstream.device.exchange import Request, Response
 from ldpstream.errors import Mistake
-from ldpstream.fleet.fleet import Outcome, Plan, Progress
-from ldpstream.fleet.reader import Judged
+from ldpstream.fleet.fleet import FleetOutcome, FleetPlan, Progress
+from ldpstream.fleet.reader import JudgedRelease
 from ldpstream.fleet.simulated.devices import Devices
 from ldpstream.fleet.simulated.fleet import SimulatedFleet
 from ldpstream.fleet.simulated.gateway import SimulatedGateway
@@ -127,12 +127,15 @@ class Enrolments(AsyncHttpTransport):
 
 
 async def until(
-    plan: Plan, releases: int, transport: AsyncHttpTransport, progress: Progress = lambda *_: None
-) -> Outcome:
+    plan: FleetPlan,
+    releases: int,
+    transport: AsyncHttpTransport,
+    progress: Progress = lambda *_: None,
+) -> FleetOutcome:
     """Run until so many releases with reports are judged."""
-    seen: list[Judged] = []
+    seen: list[JudgedRelease] = []
 
-    def watch(judged: Judged) -> None:
+    def watch(judged: JudgedRelease) -> None:
         seen.append(judged)
         if sum(one.received > 0 for one in seen) >= releases:
             fleet.stop()
@@ -147,7 +150,7 @@ def test_a_collector_takes_them_for_real_devices_and_they_enrol_once(tmp_path: P
     )
     source = sin(users=DEVICES, timestamps=50)
     with serving(tmp_path, slots) as url:
-        plan = Plan(url, "sin", TOKEN, source, DEVICES, PATIENCE, state=tmp_path / "fleet.npz")
+        plan = FleetPlan(url, "sin", TOKEN, source, DEVICES, PATIENCE, state=tmp_path / "fleet.npz")
         first = asyncio.run(until(plan, 2, counted := Enrolments()))
         again = asyncio.run(until(plan, 1, later := Enrolments()))
     assert counted.count == DEVICES
@@ -162,7 +165,7 @@ def test_they_hold_numbers_too(tmp_path: Path) -> None:
     kept = [line for line in table.splitlines() if not line.startswith(("labels", "oracle"))]
     numbers = "\n".join([*kept, "range = [0, 5]"])
     with serving(tmp_path, numbers) as url:
-        plan = Plan(url, "sin", TOKEN, meter(users=100, timestamps=50), 100, PATIENCE)
+        plan = FleetPlan(url, "sin", TOKEN, meter(users=100, timestamps=50), 100, PATIENCE)
         outcome = asyncio.run(until(plan, 1, AsyncHttpTransport()))
     assert outcome.delivered > 0
 

@@ -12,8 +12,8 @@ import numpy as np
 import pytest
 
 from ldpstream.cli import run
-from ldpstream.fleet.fleet import Fleet, Outcome, Plan
-from ldpstream.fleet.reader import Judged
+from ldpstream.fleet.fleet import Fleet, FleetOutcome, FleetPlan
+from ldpstream.fleet.reader import JudgedRelease
 from ldpstream.fleet.simulated.fleet import SimulatedFleet
 from ldpstream.oracles import Oracle
 from ldpstream.oracles.lab_half import encode_table
@@ -40,14 +40,14 @@ def texts_table(**settings: object) -> str:
     return "\n".join(line for line in table.splitlines() if not line.startswith(DROPPED))
 
 
-def until_listed(kind: type[Fleet], url: str, source: WordStream = SOURCE) -> Outcome:
+def until_listed(kind: type[Fleet], url: str, source: WordStream = SOURCE) -> FleetOutcome:
     """Run a fleet until a release lists the word that most devices hold."""
 
-    def watch(judged: Judged) -> None:
+    def watch(judged: JudgedRelease) -> None:
         if judged.truth.max(initial=0.0) > 0.5:
             fleet.stop()
 
-    plan = Plan(url, "words", TOKEN, source, DEVICES, PATIENCE, gateway=True)
+    plan = FleetPlan(url, "words", TOKEN, source, DEVICES, PATIENCE, gateway=True)
     fleet = kind(plan, watch=watch)
     return asyncio.run(fleet.run())
 

@@ -25,7 +25,7 @@ from ldpstream.collector.reports.verdicts import Verdict
 from ldpstream.collector.rounds.announcement import Announcement, OpenRound
 from ldpstream.collector.rounds.coordinator import Coordinator
 from ldpstream.collector.rounds.listener import Listener
-from ldpstream.collector.store.contract import Release
+from ldpstream.collector.store.contract import StoredRelease
 from ldpstream.collector.store.sqlite.store import SqliteStore
 from ldpstream.fleet.folders import memory_folder
 from tests.collector.driving import Crash, DyingStore
@@ -72,7 +72,7 @@ class Book:
     told: dict[str, OpenRound] = field(default_factory=dict)
     announcements: dict[int, tuple[str, ...]] = field(default_factory=dict)
     last_serial: int = 0
-    releases: list[Release] = field(default_factory=list)
+    releases: list[StoredRelease] = field(default_factory=list)
     violations: list[str] = field(default_factory=list)
 
     def announced(self, announcement: Announcement) -> None:

@@ -28,21 +28,21 @@ from hypothesis.stateful import invariant, precondition, rule, run_state_machine
 from ldpstream.audit.life import Process
 from ldpstream.device import LedgerUnusable, store
 from ldpstream.device.account import Account
-from ldpstream.device.clock import Look
+from ldpstream.device.clock import ClockReading
 from ldpstream.device.rules import Decision, Repeat
 from ldpstream.device.wallet import Wallet
 from ldpstream.errors import Mistake, Problem
 from ldpstream.privacy.epsilon import Epsilon
 from ldpstream.protocol.answers import Round
 from ldpstream.protocol.terms import Terms
-from tests.device.test_hostile_collector import NOTICED_MS, HostileCollector, settings_here
+from tests.device.test_hostile_collector import NOTICED_MS, HostileCollectorMachine, settings_here
 from tests.hostile.counting import Fault, Ledger, assert_a_violation_is_found
 
 FULL = "PRAGMA max_page_count = 1"
 READ_ONLY = "PRAGMA query_only = ON"
 
 
-class BadDisk(HostileCollector):
+class BadDisk(HostileCollectorMachine):
     """The hostile collector, and a disk that does what disks do."""
 
     done = Ledger()
@@ -122,7 +122,7 @@ class BadDisk(HostileCollector):
         """What an owner does about a broken file: another one, whose past is unknown."""
         self.did()
         self.pragma = self.second = None
-        self.life.asker.loses = lambda request: False
+        self.life.collector.loses = lambda request: False
         self.life.path.unlink()
         self.life.install(first=False)
         self.damaged = False
@@ -145,7 +145,7 @@ def deaf() -> Callable[..., Decision]:
     honest = Account._draw
 
     def draw(
-        self: Account, pin: str, asked: Round, before: Look, value: int, seen: Terms
+        self: Account, pin: str, asked: Round, before: ClockReading, value: int, seen: Terms
     ) -> Decision:
         try:
             return honest(self, pin, asked, before, value, seen)
@@ -171,7 +171,7 @@ def test_the_machine_asks() -> None:
     machine = BadDisk()
     try:
         machine.begin(kind={}, counts_sleep=True, names_boots=True, pace=1, skew_ms=0)
-        machine._announce(machine.life.asker.a_round())
-        assert len(machine.life.asker.on_wire) == 1
+        machine._announce(machine.life.collector.make_round())
+        assert len(machine.life.collector.on_wire) == 1
     finally:
         machine.teardown()

@@ -19,8 +19,8 @@ from ldpstream.collector.reports.records import Records
 from ldpstream.collector.rounds.coordinator import Coordinator
 from ldpstream.collector.store.sqlite.store import SqliteStore
 from ldpstream.lab.poisoning.attacks import Attack, Attacker
-from ldpstream.lab.poisoning.events import EventOutcome, Scheme, Watched, attack_event
-from ldpstream.lab.poisoning.fleet import Campaign, Plan
+from ldpstream.lab.poisoning.events import EventOutcome, Scheme, WatchedStream, attack_event
+from ldpstream.lab.poisoning.fleet import AttackPlan, Campaign
 from ldpstream.lab.poisoning.rounds import Setting, poison
 from ldpstream.lab.poisoning.streams import poison_stream
 from ldpstream.mechanisms.division import PopulationDivision
@@ -30,7 +30,7 @@ from ldpstream.oracles.gain import Gain, choose_robust
 from ldpstream.oracles.shape import BitCount, FreshSeeds, bit_count_distribution, shape_of
 from ldpstream.privacy.enumeration import distribution
 from ldpstream.privacy.epsilon import Epsilon
-from ldpstream.protocol.terms import Selection
+from ldpstream.protocol.terms import SelectionMethod
 from tests.collector.api import running
 from tests.collector.helpers import SECRETS, START_MS, device_of, stream_config
 from tests.hostile.turns import turns_of
@@ -62,7 +62,7 @@ class TestGreedy:
 
     WINDOW, EPOCH = 20, 320
 
-    def reports(self, selection: Selection, greedy: bool) -> tuple[Counts, Counts]:
+    def reports(self, selection: SelectionMethod, greedy: bool) -> tuple[Counts, Counts]:
         """Return the honest and the fake reports of each timestamp of two epochs."""
         division = PopulationDivision(EPSILON, 1000, self.WINDOW)
         turns = turns_of(selection, division, 10, np.random.default_rng(8), greedy=greedy)
@@ -71,34 +71,34 @@ class TestGreedy:
         honest, faked = np.array(rows).T
         return honest, faked
 
-    @pytest.mark.parametrize("selection", Selection)
-    def test_obeying_fakes_report_once_in_a_window(self, selection: Selection) -> None:
+    @pytest.mark.parametrize("selection", SelectionMethod)
+    def test_obeying_fakes_report_once_in_a_window(self, selection: SelectionMethod) -> None:
         honest, faked = self.reports(selection, greedy=False)
         assert 0.005 < faked.sum() / (honest + faked).sum() < 0.015
-        if selection is not Selection.ROSTER:  # whose turns are drawn round by round here
+        if selection is not SelectionMethod.ROSTER:  # whose turns are drawn round by round here
             windows = np.lib.stride_tricks.sliding_window_view(faked, self.WINDOW)
             assert windows.sum(axis=1).max() <= 10
 
     def test_with_open_selection_each_weighs_as_much_as_w_honest_devices(self) -> None:
-        honest, faked = self.reports(Selection.OPEN, greedy=True)
+        honest, faked = self.reports(SelectionMethod.OPEN, greedy=True)
         assert (faked == 10).all()
         assert (faked / (honest + faked)).mean() > 0.15
 
     def test_a_roster_asks_a_greedy_fake_no_more_often(self) -> None:
-        _, faked = self.reports(Selection.ROSTER, greedy=True)
-        _, obeying = self.reports(Selection.ROSTER, greedy=False)
+        _, faked = self.reports(SelectionMethod.ROSTER, greedy=True)
+        _, obeying = self.reports(SelectionMethod.ROSTER, greedy=False)
         assert (faked == obeying).all()
 
     def test_with_slots_each_has_one_turn_in_a_window_and_the_gain_is_the_documented_one(
         self,
     ) -> None:
         """Where slots change, too: turns are at least a window apart, whoever has them."""
-        honest, faked = self.reports(Selection.SLOTS, greedy=True)
+        honest, faked = self.reports(SelectionMethod.SLOTS, greedy=True)
         assert (faked.reshape(-1, self.WINDOW).sum(axis=1) <= 10).all()
         gain = Gain.of(Oracle.GRR, 2, EPSILON).raising
         share = faked.sum() / (honest + faked).sum()
         assert share * (gain - 0.25) < 0.01 * gain
-        obeying = self.reports(Selection.SLOTS, greedy=False)
+        obeying = self.reports(SelectionMethod.SLOTS, greedy=False)
         assert np.array_equal((honest, faked), obeying)
 
 
@@ -173,9 +173,9 @@ def test_seeds_that_come_twice_are_seen_across_batches() -> None:
 
 
 def test_fakes_force_and_suppress_publications() -> None:
-    honest = poison_stream("lpa", Plan(Campaign.NOTHING, 0.0), repeats=4)
-    forced = poison_stream("lpa", Plan(Campaign.FORCE, 0.1, target=15), repeats=4)
-    suppressed = poison_stream("lpa", Plan(Campaign.SUPPRESS, 0.1), repeats=4)
+    honest = poison_stream("lpa", AttackPlan(Campaign.NOTHING, 0.0), repeats=4)
+    forced = poison_stream("lpa", AttackPlan(Campaign.FORCE, 0.1, target=15), repeats=4)
+    suppressed = poison_stream("lpa", AttackPlan(Campaign.SUPPRESS, 0.1), repeats=4)
     assert forced.publications > 1.5 * honest.publications
     assert suppressed.publications < honest.publications
 
@@ -183,7 +183,7 @@ def test_fakes_force_and_suppress_publications() -> None:
 class TestEvents:
     """A coalition of one in twenty, against an event in a fleet of 20,000."""
 
-    WATCHED = Watched(users=20_000, timestamps=60, first=31, last=50, window=10)
+    WATCHED = WatchedStream(users=20_000, timestamps=60, first=31, last=50, window=10)
 
     def seen(self, mechanism: str, scheme: Scheme, share: float) -> EventOutcome:
         found = attack_event(mechanism, scheme, share, watched=self.WATCHED, repeats=3)
@@ -214,7 +214,7 @@ class TestEvents:
             assert attack_event(mechanism, Scheme.FREEZE, 0.1) is None
 
     def test_fakes_are_innocent_before_and_after(self) -> None:
-        plan = Plan(Campaign.RAISE, 0.1, target=15, first=20, last=20)
+        plan = AttackPlan(Campaign.RAISE, 0.1, target=15, first=20, last=20)
         once = poison_stream("lpu", plan, repeats=4)
         before = replace(plan, first=60, last=60)
         assert once.bias > 0.2 < poison_stream("lpu", before, repeats=4).bias

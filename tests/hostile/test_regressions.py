@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from ldpstream.audit.asker import make_terms
+from ldpstream.audit.hostile_collector import make_terms
 from ldpstream.audit.life import Life
 from ldpstream.audit.machine import Machine, TrueTime
 from ldpstream.collector.config import parse
@@ -39,11 +39,11 @@ def test_a_file_changed_under_a_running_device_is_not_written_over(
     life = Life(tmp_path, Machine(TrueTime()), make_terms(window=4))
     life.install()
     half = NANO // 2
-    assert len(life.ask(life.asker.a_round(epsilon_nano=half))) == 1
+    assert len(life.ask(life.collector.make_round(epsilon_nano=half))) == 1
     life.machine.wait(6)
     life.write_over(without_debits(life.path))
     for _ in range(3):
-        life.ask(life.asker.a_round(epsilon_nano=half))
+        life.ask(life.collector.make_round(epsilon_nano=half))
         if restarted:
             life.start()
     assert life.violations == []

@@ -19,10 +19,10 @@ from ldpstream.collector.credentials.secrets import Secrets
 from ldpstream.collector.json_logging import JsonLines
 from ldpstream.collector.store.sqlite.store import SqliteStore
 from ldpstream.device import Unreachable
-from ldpstream.device.store import Store
+from ldpstream.device.store import DeviceStore
 from ldpstream.errors import Mistake
 from tests.collector.helpers import SECRETS
-from tests.device.collectors import TOKEN, Bench, Vouching, a_round, device_key
+from tests.device.collectors import TOKEN, Bench, ScriptedWitness, a_round, device_key
 from tests.hostile.http_fuzz import TOKENS, collector
 from tests.serving import CollectorProcess
 
@@ -107,7 +107,7 @@ def test_what_holds_a_secret_does_not_show_it(tmp_path: Path) -> None:
     bench = Bench(tmp_path / "device.ldp")
     device = bench.enrolled()
     key = device_key("regions", device.session.account.number.hex())
-    memory = Store(bench.path, Vouching()).load()
+    memory = DeviceStore(bench.path, ScriptedWitness()).load()
     collector_secrets = Secrets(SECRET.encode(), SECRET.encode(), SECRET.encode())
     shown = repr([memory, memory.enrolments, collector_secrets, bench.collector.requests])
     for secret in (TOKEN, key.hex(), repr(key), repr(memory.secret), SECRET):

@@ -11,7 +11,7 @@ from ldpstream.lab.roster import Roster
 from ldpstream.lab.selection import SlotSelector
 from ldpstream.mechanisms.division import Division
 from ldpstream.mechanisms.messages import Ask
-from ldpstream.protocol.terms import Selection
+from ldpstream.protocol.terms import SelectionMethod
 
 
 class OpenTurns:
@@ -54,7 +54,7 @@ class SlotTurns:
 
 
 def turns_of(
-    selection: Selection,
+    selection: SelectionMethod,
     division: Division,
     fakes: int,
     rng: np.random.Generator,
@@ -62,9 +62,9 @@ def turns_of(
     greedy: bool,
 ) -> Turns:
     match selection:
-        case Selection.ROSTER:
+        case SelectionMethod.ROSTER:
             return AskedTurns(division.population, fakes, rng)
-        case Selection.OPEN:
+        case SelectionMethod.OPEN:
             return OpenTurns(division, fakes, rng, greedy=greedy)
-        case Selection.SLOTS:
+        case SelectionMethod.SLOTS:
             return SlotTurns(division.population, fakes, division.window, rng)

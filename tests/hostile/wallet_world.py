@@ -8,8 +8,8 @@ from fractions import Fraction
 from pathlib import Path
 from random import Random
 
-from ldpstream.audit.asker import NANO, Asker, make_terms
-from ldpstream.audit.drills import SeededSource
+from ldpstream.audit.drills import RepeatedSource
+from ldpstream.audit.hostile_collector import NANO, HostileCollector, make_terms
 from ldpstream.audit.life import Life
 from ldpstream.audit.machine import Machine, TrueTime
 from ldpstream.device import Limit, Unreachable
@@ -27,7 +27,7 @@ class HostileWallet:
     def __init__(self, folder: Path, streams: int, seed: int) -> None:
         self.chance = Random(seed)
         machine = Machine(TrueTime(), drift=Fraction(1, 1000), up_ms=10**6)
-        self.life = Life(folder, machine, self._terms(0), source=SeededSource(seed))
+        self.life = Life(folder, machine, self._terms(0), source=RepeatedSource(seed))
         self.life.install()
         self.life.set_limit(Limit(2, "1h"))
         for number in range(1, streams):
@@ -53,16 +53,16 @@ class HostileWallet:
     def violations(self) -> list[str]:
         return self.life.broken_vows + self.life.faults
 
-    def _any(self) -> tuple[str, Asker]:
-        return self.chance.choice(list(self.life.askers.items()))
+    def _any(self) -> tuple[str, HostileCollector]:
+        return self.chance.choice(list(self.life.collectors.items()))
 
     def ask(self) -> None:
         """One collector asks for several rounds, of now, before and after, new and old names."""
-        url, asker = self._any()
-        says_ms = asker.says_ms()
-        now = asker.terms.timestamp_at(self.life.true.now_ms() if says_ms is None else says_ms)
-        asker.rounds = [
-            asker.a_round(
+        url, collector = self._any()
+        says_ms = collector.says_ms()
+        now = collector.terms.timestamp_at(self.life.true.now_ms() if says_ms is None else says_ms)
+        collector.rounds = [
+            collector.make_round(
                 now + self.chance.choice((0, 0, 0, -1, 1)),
                 self.chance.choice((None, f"{max(now, 0)}-a")),
                 epsilon_nano=self.chance.choice(SHARES),
@@ -72,7 +72,7 @@ class HostileWallet:
         process = self.life.process
         if process is None:
             return
-        session = process.device.sessions.named(asker.terms.stream, url)
+        session = process.device.sessions.named(collector.terms.stream, url)
         with suppress(Unreachable):
             process.device._drive(session.poll(0), url)
 
@@ -80,12 +80,12 @@ class HostileWallet:
         """Several collectors ask at once for all that their terms allow, at the right time."""
         life, process = self.life, self.life.process
         life.dawdle_before = life.dawdle_after = 0.0
-        askers = list(life.askers.items())
-        for url, asker in self.chance.sample(askers, min(4, len(askers))):
-            asker.now_ms, asker.loses = None, lambda request: False
-            asker.rounds = [asker.a_round(epsilon_nano=asker.terms.epsilon_nano)]
+        collectors = list(life.collectors.items())
+        for url, collector in self.chance.sample(collectors, min(4, len(collectors))):
+            collector.now_ms, collector.loses = None, lambda request: False
+            collector.rounds = [collector.make_round(epsilon_nano=collector.terms.epsilon_nano)]
             if process is not None:
-                session = process.device.sessions.named(asker.terms.stream, url)
+                session = process.device.sessions.named(collector.terms.stream, url)
                 process.device._drive(session.poll(0), url)
 
     def wait(self) -> None:
@@ -93,15 +93,15 @@ class HostileWallet:
 
     def lie(self) -> None:
         """A collector says that it is another time."""
-        _, asker = self._any()
+        _, collector = self._any()
         lie_ms = self.chance.choice((None, 0, 0, -60_000, 60_000, 10**8))
         true = self.life.true
-        asker.now_ms = lambda: None if lie_ms is None else true.now_ms() + lie_ms
+        collector.now_ms = lambda: None if lie_ms is None else true.now_ms() + lie_ms
 
     def lose(self) -> None:
-        _, asker = self._any()
+        _, collector = self._any()
         lost = self.chance.random() < 0.3
-        asker.loses = lambda request: lost and request.path.endswith("/reports")
+        collector.loses = lambda request: lost and request.path.endswith("/reports")
 
     def read_slowly(self) -> None:
         self.life.dawdle_before = self.chance.choice((0, 0, 0, 1, 50))
@@ -119,24 +119,24 @@ class HostileWallet:
 
     def leave_and_join(self) -> None:
         """The person leaves a stream and joins it again; both are told."""
-        url, asker = self._any()
+        url, collector = self._any()
         process = self.life.process
         if process is None:
             return
-        loses, asker.loses = asker.loses, lambda request: False
-        process.device.leave(asker.terms.stream, url)
+        loses, collector.loses = collector.loses, lambda request: False
+        process.device.leave(collector.terms.stream, url)
         self.life._enrol(process, url)
-        asker.loses = loses
+        collector.loses = loses
 
     def succeed(self) -> None:
         """A collector offers new terms: stricter ones, or looser ones, which nobody accepts."""
-        _, asker = self._any()
-        terms = asker.terms
+        _, collector = self._any()
+        terms = collector.terms
         window = self.chance.choice((terms.window, terms.window + 1, 2 * terms.window, 1))
         nano = self.chance.choice((terms.epsilon_nano, terms.epsilon_nano * 9 // 10, 2 * NANO))
         if window < terms.window or nano > terms.epsilon_nano or terms.version > 4:
             return
-        asker.succeed(window=min(window, 50), epsilon_nano=max(nano, NANO // 4))
+        collector.succeed(window=min(window, 50), epsilon_nano=max(nano, NANO // 4))
         self.storm()  # those who are asked now hear of it
         self.life.machine.wait(60)
         self.storm()

@@ -6,7 +6,7 @@ from collections.abc import Callable
 from dataclasses import replace
 
 from ldpstream.lab.figures.charts import FALSE_ALARMS, Axis, Chart, Panel, Point
-from ldpstream.lab.reproduction.analysis.exhibit import Analysis, Comparison, Formula
+from ldpstream.lab.reproduction.analysis.exhibit import Analysis, Formula, FormulaComparison
 from ldpstream.lab.reproduction.claims import Exhibit
 from ldpstream.lab.reproduction.studies import CFPU, CLASSIC_BUDGET, HITS, MRE
 from ldpstream.lab.reproduction.table2 import Cell, Table2, paper_figures
@@ -102,15 +102,15 @@ def analysis() -> Analysis:
     return Analysis(
         (
             *(
-                Comparison(formula, *at, None, 0.0, 0.0, 0.001)
+                FormulaComparison(formula, *at, None, 0.0, 0.0, 0.001)
                 for formula in (Formula.DISSIMILARITY, Formula.CORRECTED)
             ),
             *(
-                Comparison(formula, *at, None, 1.0, 2.0)
+                FormulaComparison(formula, *at, None, 1.0, 2.0)
                 for formula in (Formula.UNIFORM, Formula.UNIFORM_SAMPLED)
             ),
             *(
-                Comparison(formula, *at, 4.0, 0.5, 0.5)
+                FormulaComparison(formula, *at, 4.0, 0.5, 0.5)
                 for formula in (
                     Formula.WINDOW_MSE,
                     Formula.WINDOW_MSE_AS_USED,

@@ -8,7 +8,7 @@ from collections.abc import Mapping
 from dataclasses import replace
 
 from ldpstream.lab.figures.charts import Chart, Point
-from ldpstream.lab.reproduction.analysis.exhibit import Analysis, Comparison, Formula
+from ldpstream.lab.reproduction.analysis.exhibit import Analysis, Formula, FormulaComparison
 from ldpstream.lab.reproduction.claims import Exhibit
 from ldpstream.lab.reproduction.table2 import Cell, Table2
 
@@ -45,8 +45,8 @@ def _cell(row: Mapping[str, str]) -> Cell:
     )
 
 
-def _comparison(row: Mapping[str, str]) -> Comparison:
-    return Comparison(
+def _comparison(row: Mapping[str, str]) -> FormulaComparison:
+    return FormulaComparison(
         Formula(row["formula"]),
         row["mechanism"],
         row["stream"],

@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from ldpstream.lab.reproduction.analysis.exhibit import Summary
+from ldpstream.lab.reproduction.analysis.exhibit import FormulaSummary
 from ldpstream.lab.reproduction.analysis.formulas import communication, publication_variance
 from ldpstream.lab.reproduction.analysis.measured import dissimilarity_bias, measured
 from ldpstream.mechanisms.noise import VarianceRule
@@ -72,5 +72,5 @@ class TestSimulations:
 
 def test_a_summary_has_the_spread_of_the_ratios() -> None:
     one = analysis().comparisons[-1]
-    summary = Summary.of([one])
+    summary = FormulaSummary.of([one])
     assert (summary.least, summary.median, summary.most, summary.settings) == (1, 1, 1, 1)

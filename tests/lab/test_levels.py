@@ -14,7 +14,7 @@ from ldpstream.lab.levelled import LevelledFleet
 from ldpstream.lab.personal import PERSONAL, build_personal
 from ldpstream.lab.selection import SlotSelector
 from ldpstream.lab.simulation import settings_of, simulate
-from ldpstream.mechanisms.levels import Levels
+from ldpstream.mechanisms.levels import FleetLevels
 from ldpstream.mechanisms.messages import Ask, Purpose
 from ldpstream.mechanisms.queries import DistributionQuery, MeanQuery
 from ldpstream.mechanisms.settings import RunOptions
@@ -25,7 +25,7 @@ from ldpstream.streams.synthetic import sin, zipf
 THIRDS = "0.5:40:1/3,1:20:1/3,2:20:1/3"
 FEW = "0.5:10:0.3,1:5:0.5,2:5:0.2"
 SMALL = sin(users=2_000, timestamps=60, b=0.1)
-ANY = Ask(1, Levels.read(FEW).epsilon, Purpose.PUBLICATION)
+ANY = Ask(1, FleetLevels.read(FEW).epsilon, Purpose.PUBLICATION)
 
 
 @pytest.fixture(scope="module")

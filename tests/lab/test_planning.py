@@ -9,19 +9,19 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from ldpstream.collector.config import Selection, parse
+from ldpstream.collector.config import SelectionMethod, parse
 from ldpstream.domain import Domain
 from ldpstream.durations import milliseconds, spelled
 from ldpstream.errors import Mistake, Problem
 from ldpstream.lab.planning import costs
 from ldpstream.lab.planning.advice import best_mechanism, best_oracle
 from ldpstream.lab.planning.costs import Cost
-from ldpstream.lab.planning.outcome import How, Outcome
-from ldpstream.lab.planning.plan import Wish, make_plan
+from ldpstream.lab.planning.outcome import OutcomeSource, PlanOutcome
+from ldpstream.lab.planning.plan import PlanRequest, make_plan
 from ldpstream.lab.planning.predict import Prediction
 from ldpstream.lab.planning.sample import Sample, resized
 from ldpstream.lab.planning.search import round_up, smallest
-from ldpstream.lab.planning.still import Still
+from ldpstream.lab.planning.still_stream import StillStream
 from ldpstream.lab.planning.stream_file import StreamFile
 from ldpstream.lab.planning.subject import Subject
 from ldpstream.lab.planning.target import enough_epsilon, enough_users, read_goal
@@ -36,7 +36,7 @@ from ldpstream.streams.synthetic import sin
 @pytest.mark.parametrize("oracle", Oracle)
 def test_drawn_tallies_have_the_stated_moments(oracle: Oracle) -> None:
     settings = Settings(4, 10_000, Epsilon.of(1), 10, oracle=oracle)
-    stream = Still.under(recipe("lpu").build(settings).noise)
+    stream = StillStream.under(recipe("lpu").build(settings).noise)
     ask = Ask(1000, settings.epsilon, Purpose.PUBLICATION)
     drawn = stream.draw_many(ask, 20_000, np.random.default_rng(0))
     stated = stream.exact(ask).variance
@@ -75,9 +75,11 @@ def outcome(
     busiest: int = 10,
     looks: float = 1.0,
     report_bytes: int = 2,
-    how: How = How.REHEARSAL,
-) -> Outcome:
-    return Outcome(mechanism, oracle, rmse, 0.0, rmse, reports, busiest, looks, report_bytes, how)
+    how: OutcomeSource = OutcomeSource.REHEARSAL,
+) -> PlanOutcome:
+    return PlanOutcome(
+        mechanism, oracle, rmse, 0.0, rmse, reports, busiest, looks, report_bytes, how
+    )
 
 
 # --- advice ---
@@ -86,8 +88,8 @@ def outcome(
 def test_a_mechanism_that_sees_nothing_is_not_taken_on_a_promise() -> None:
     blind, seeing = outcome("lsp", "grr", 0.1, looks=0.05), outcome("lpf", "grr", 0.2)
     assert best_mechanism([blind, seeing]) is seeing
-    tried = replace(blind, how=How.SIMULATION)
-    assert best_mechanism([tried, replace(seeing, how=How.SIMULATION)]) is tried
+    tried = replace(blind, how=OutcomeSource.SIMULATION)
+    assert best_mechanism([tried, replace(seeing, how=OutcomeSource.SIMULATION)]) is tried
 
 
 def test_a_much_shorter_report_is_worth_a_little_error() -> None:
@@ -101,7 +103,7 @@ def test_a_much_shorter_report_is_worth_a_little_error() -> None:
 
 def test_a_plan_compares_mechanisms_and_then_oracles() -> None:
     settings = Settings(8, 10_000, Epsilon.of(1), 10)
-    plan = make_plan(Wish(settings, 60_000, 3, ("lpu", "lpf")), Prediction(30))
+    plan = make_plan(PlanRequest(settings, 60_000, 3, ("lpu", "lpf")), Prediction(30))
     rows = [(row["mechanism"], row["oracle"]) for row in plan.rows()]
     assert rows[0][0] == "lpu"
     assert {oracle for mechanism, oracle in rows if mechanism == "lpf"} == {o.value for o in Oracle}
@@ -175,14 +177,14 @@ def test_the_smallest_that_reaches_a_goal(mechanism: str) -> None:
 def test_a_goal_out_of_reach() -> None:
     settings = Settings(4, 100, Epsilon.of(1), 5)
     with pytest.raises(Mistake) as refused:
-        make_plan(Wish(settings, 1000, 5, ("lpu",), goal=1e-9), Prediction(25))
+        make_plan(PlanRequest(settings, 1000, 5, ("lpu",), goal=1e-9), Prediction(25))
     assert refused.value.problem is Problem.TARGET_UNREACHABLE
 
 
 def test_users_are_found_where_none_are_given() -> None:
     guess = Settings(4, 10_000, Epsilon.of(1), 5)
-    wish = Wish(guess, 1000, 5, ("lpu", "lpf"), goal=0.002, find="users")
-    plan = make_plan(wish, Prediction(25))
+    request = PlanRequest(guess, 1000, 5, ("lpu", "lpf"), goal=0.002, find="users")
+    plan = make_plan(request, Prediction(25))
     assert plan.settings.users != guess.users
     assert plan.advice.chosen.rmse <= 0.002
     assert plan.advice.target is not None
@@ -202,17 +204,17 @@ def test_a_sample_of_another_size() -> None:
 
 
 def test_what_is_blind_is_not_taken_on_a_reference_either() -> None:
-    blind = outcome("lsp", "square_wave", 0.1, looks=0.05, how=How.REFERENCE)
-    seeing = outcome("lpf", "square_wave", 0.2, how=How.REFERENCE)
+    blind = outcome("lsp", "square_wave", 0.1, looks=0.05, how=OutcomeSource.REFERENCE)
+    seeing = outcome("lpf", "square_wave", 0.2, how=OutcomeSource.REFERENCE)
     assert best_mechanism([blind, seeing]) is seeing
 
 
 def test_on_a_sample_that_moves_the_blind_do_not_win() -> None:
     settings = Settings(2, 50_000, Epsilon.of(1), 20)
-    wish = Wish(settings, 60_000, 5, ("lsp", "lpf"), compare_oracles=False)
-    plan = make_plan(wish, Sample(sin(users=50_000, timestamps=100, b=0.1), repeats=2))
+    request = PlanRequest(settings, 60_000, 5, ("lsp", "lpf"), compare_oracles=False)
+    plan = make_plan(request, Sample(sin(users=50_000, timestamps=100, b=0.1), repeats=2))
     assert plan.advice.chosen.mechanism == "lpf"
-    assert plan.advice.chosen.how is How.SIMULATION
+    assert plan.advice.chosen.how is OutcomeSource.SIMULATION
     assert len(plan.outcomes) == 2
 
 
@@ -241,7 +243,7 @@ def test_the_collector_accepts_the_file(labels: tuple[str, ...]) -> None:
     assert stream.settings == replace(settings, selection=stream.selection)
     assert stream.interval_ms == 90_000
     assert stream.mechanism == "lpf"
-    assert stream.selection is Selection.SLOTS
+    assert stream.selection is SelectionMethod.SLOTS
     assert tomllib.loads(file.text())["stream"][0]["epsilon"] == 0.25
 
 

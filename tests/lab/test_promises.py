@@ -8,10 +8,10 @@ import numpy as np
 import pytest
 
 from ldpstream.arrays import Floats
-from ldpstream.lab.promises.comparison import Case, Promise, compare
+from ldpstream.lab.promises.comparison import Case, PrivacyUnit, compare
 from ldpstream.lab.promises.dyadic import dyadic_releases
 from ldpstream.lab.promises.memoised import memoised_releases
-from ldpstream.lab.promises.settled import Settled
+from ldpstream.lab.promises.persistent_ranking import PersistentRanking
 from ldpstream.streams.synthetic import step
 
 STREAM = step(users=4000, timestamps=24, low=0.2, high=0.6, every=6)
@@ -23,7 +23,7 @@ def mean_error(release: partial[Floats]) -> tuple[float, float]:
     truth = STREAM.table[:, 1] / STREAM.users
     errors = []
     for rng in map(np.random.default_rng, range(REPEATS)):
-        released = release(users=Settled.of(STREAM, rng), rng=rng)
+        released = release(users=PersistentRanking.of(STREAM, rng), rng=rng)
         errors.append(float((released - truth).mean()))
     return float(np.mean(errors)), float(np.std(errors)) / REPEATS**0.5
 
@@ -47,7 +47,7 @@ def test_a_bound_on_changes_that_is_not_met_biases() -> None:
 
 
 def test_settled_users_have_the_counts_of_the_stream() -> None:
-    users = Settled.of(STREAM, np.random.default_rng(1))
+    users = PersistentRanking.of(STREAM, np.random.default_rng(1))
     held = [int(users.holds(t).sum()) for t in range(1, STREAM.timestamps + 1)]
     assert held == STREAM.table[:, 1].tolist()
     assert users.most_changes() == 3
@@ -56,8 +56,8 @@ def test_settled_users_have_the_counts_of_the_stream() -> None:
 def test_more_protection_costs_more_and_ends_sooner() -> None:
     case = Case(STREAM, window=4)
     found = list(compare(case, repeats=2))
-    least = {promise: min(c.mse for c in found if c.promise is promise) for promise in Promise}
-    assert least[Promise.EVENT] < least[Promise.WINDOW] < least[Promise.USER]
+    least = {promise: min(c.mse for c in found if c.promise is promise) for promise in PrivacyUnit}
+    assert least[PrivacyUnit.EVENT] < least[PrivacyUnit.WINDOW] < least[PrivacyUnit.USER]
     spent = {one.promise: one.spent for one in found}
-    assert [spent[promise](24) for promise in Promise] == [24, 6, 6, 1]
-    assert [spent[promise](240) for promise in Promise] == [240, 60, 8, None]
+    assert [spent[promise](24) for promise in PrivacyUnit] == [24, 6, 6, 1]
+    assert [spent[promise](240) for promise in PrivacyUnit] == [240, 60, 8, None]

@@ -11,8 +11,8 @@ from ldpstream.errors import Mistake
 from ldpstream.lab.cache import ResultCache
 from ldpstream.lab.engines import InProcess
 from ldpstream.lab.figures.charts import Chart
-from ldpstream.lab.reproduction.run import NAMES, Plan, Reproduction, chosen
-from ldpstream.lab.reproduction.studies import FIGURES, MONITORS, SEVEN, TRUSTED, Scope
+from ldpstream.lab.reproduction.run import NAMES, Reproduction, ReproductionPlan, chosen
+from ldpstream.lab.reproduction.studies import FIGURES, MONITORS, SEVEN, TRUSTED, StudyStreams
 from ldpstream.lab.reproduction.table2 import Table2
 from ldpstream.lab.tasks import Figures, Task
 from ldpstream.streams.stream import Stream
@@ -20,7 +20,7 @@ from ldpstream.streams.synthetic import zipf
 from tests.lab.ideal import exhibits
 from tests.lab.reading_back import read_back
 
-SMALL = Scope(
+SMALL = StudyStreams(
     (zipf(users=1000, timestamps=30, labels=5),), users=1000, timestamps=30
 )  # a quarter of the users still fills two windows of 50
 
@@ -45,7 +45,7 @@ def engine() -> Counting:
 
 @pytest.fixture(scope="module")
 def small(engine: Counting, tmp_path_factory: pytest.TempPathFactory) -> Reproduction:
-    plan = Plan(chosen("all"), SMALL, repeats=2)
+    plan = ReproductionPlan(chosen("all"), SMALL, repeats=2)
     done: list[int] = []
     with ResultCache(tmp_path_factory.mktemp("cache") / "results.db") as cache:
         result = plan.run(engine, cache, done.append)
@@ -82,7 +82,7 @@ def test_the_studies_are_the_papers(small: Reproduction) -> None:
     assert roc.mechanisms == MONITORS
     assert {sweep.windows for sweep in epsilon.sweeps} == {(20,)}
     assert {sweep.windows for sweep in roc.sweeps} == {(50,)}
-    full = FIGURES["fig-population"](Scope())
+    full = FIGURES["fig-population"](StudyStreams())
     sizes = [stream.users for stream in full.sweeps[0].streams]
     assert sizes == [50_000, 100_000, 200_000, 400_000, 800_000]
 

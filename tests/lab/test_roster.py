@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 from scipy.stats import chi2
 
 from ldpstream.errors import GuaranteeBroken, Problem
-from ldpstream.lab.fleet import Fleet
+from ldpstream.lab.fleet import LabFleet
 from ldpstream.lab.roster import Roster
 from ldpstream.mechanisms.messages import Ask, Purpose
 from ldpstream.mechanisms.noise import NoiseModel, VarianceRule
@@ -107,7 +107,7 @@ def test_roster_and_accountant_take_at_most_16_bytes_a_user(per_step: float) -> 
     accountant = Accountant(users, Epsilon.of(1), window)
     roster = Roster(users, window, rng)
     noise = NoiseModel(Oracle.GRR, 2, users, VarianceRule.CORRECTED)
-    fleet = Fleet(noise, accountant, roster, rng)
+    fleet = LabFleet(noise, accountant, roster, rng)
     ask = Ask(int(users * per_step), Epsilon.of(1), Purpose.PUBLICATION)
     counts = np.array([users - 10, 10])
     for t in range(1, 3 * window):

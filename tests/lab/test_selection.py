@@ -21,7 +21,7 @@ from ldpstream.mechanisms.registry import names, recipe
 from ldpstream.mechanisms.settings import RunOptions
 from ldpstream.privacy.epsilon import Epsilon
 from ldpstream.protocol.slots import EPOCH_WINDOWS
-from ldpstream.protocol.terms import Selection
+from ldpstream.protocol.terms import SelectionMethod
 from ldpstream.streams.synthetic import constant, sin, step
 
 FALSE_ALARM = 1e-6
@@ -34,17 +34,17 @@ def ask(users: int) -> Ask:
 
 
 def test_every_selection_can_be_simulated() -> None:
-    assert set(SELECTORS) == set(Selection)
+    assert set(SELECTORS) == set(SelectionMethod)
 
 
 @given(
-    selection=st.sampled_from([Selection.OPEN, Selection.SLOTS]),
+    selection=st.sampled_from([SelectionMethod.OPEN, SelectionMethod.SLOTS]),
     users=st.integers(2, 60),
     window=st.integers(2, 5),
     seed=st.integers(0, 2**32 - 1),
 )
 def test_nobody_reports_twice_in_a_window(
-    selection: Selection, users: int, window: int, seed: int
+    selection: SelectionMethod, users: int, window: int, seed: int
 ) -> None:
     """Over two changes of epoch."""
     selector = SELECTORS[selection](users, window, np.random.default_rng(seed))
@@ -154,7 +154,7 @@ class TestSlots:
 def test_releases_of_every_selection_are_unbiased_with_the_variance_stated() -> None:
     """LPU: mean and mean square of 400 standardised errors, at 5 sd."""
     source = constant(users=3_000, timestamps=40, p=0.3)
-    for selection in Selection:
+    for selection in SelectionMethod:
         options = {"oracle": "grr", "selection": selection}
         result = simulate(source, "lpu", epsilon=2, window=4, repeats=10, seed=5, **options)  # type: ignore[arg-type]
         errors = np.concatenate(

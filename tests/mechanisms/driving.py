@@ -11,7 +11,7 @@ import numpy as np
 from hypothesis import strategies as st
 
 from ldpstream.arrays import UserIndexes
-from ldpstream.lab.fleet import Fleet
+from ldpstream.lab.fleet import LabFleet
 from ldpstream.lab.roster import Roster
 from ldpstream.mechanisms.mechanism import Mechanism, Step
 from ldpstream.mechanisms.messages import Ask, Purpose, Release, Tally
@@ -244,7 +244,7 @@ def watched(
 ) -> Answers:
     """`answers`, with every ask carried out by the laboratory's fleet under its accountant."""
     rng = np.random.default_rng(7)
-    fleet = Fleet(
+    fleet = LabFleet(
         NoiseModel(Oracle.GRR, case.labels, case.users, case.variance),
         accountant or Accountant(case.users, case.epsilon, case.window),
         roster or Roster(case.users, case.window, rng),

@@ -10,7 +10,7 @@ import pytest
 
 from ldpstream.arrays import UserIndexes
 from ldpstream.errors import GuaranteeBroken, Problem
-from ldpstream.lab.fleet import Fleet
+from ldpstream.lab.fleet import LabFleet
 from ldpstream.lab.roster import Roster
 from ldpstream.mechanisms.absorption import Absorption
 from ldpstream.mechanisms.distribution import Distribution
@@ -197,7 +197,7 @@ def test_the_accountant_speaks_before_any_value_is_read() -> None:
     accountant = Accountant(10, Epsilon.of(1), 3)
     rng = np.random.default_rng(0)
     noise = NoiseModel(Oracle.GRR, 2, 10, case.variance)
-    fleet = Fleet(noise, accountant, Roster(10, 3, rng), rng)
+    fleet = LabFleet(noise, accountant, Roster(10, 3, rng), rng)
     snapshot = CountsSnapshot(np.array([4, 6]))
     ask = next(case.build().step(1))
     fleet.at(1, snapshot)(ask)

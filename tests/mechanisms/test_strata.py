@@ -14,7 +14,7 @@ from scipy.stats import binom, norm
 from ldpstream.arrays import Floats
 from ldpstream.lab.selection import SlotSelector
 from ldpstream.mechanisms.messages import Ask, Purpose, Tally
-from ldpstream.mechanisms.mixed import MixedNoise, Part
+from ldpstream.mechanisms.mixed import MixedNoise, TermsPart
 from ldpstream.mechanisms.noise import NoiseModel, VarianceRule
 from ldpstream.mechanisms.strata import StrataMemory, Stratum, combine
 from ldpstream.oracles import Oracle
@@ -171,8 +171,8 @@ def test_what_earlier_terms_cannot_say_is_never_averaged_out() -> None:
     old, new = (NoiseModel(Oracle.GRR, d, 1, VarianceRule.CORRECTED) for d in (2, 3))
     epsilon = Epsilon.of(3)
     parts = (
-        Part(new, epsilon, Support(np.array([100, 100, 200]), 400), 4, None),
-        Part(old, epsilon, Support(np.array([300, 300]), 600), 4, (0, 1)),
+        TermsPart(new, epsilon, Support(np.array([100, 100, 200]), 400), 4, None),
+        TermsPart(old, epsilon, Support(np.array([300, 300]), 600), 4, (0, 1)),
     )
     stratum = Stratum("", epsilon, 4, MixedNoise(parts, new))
     tally, _ = combine(1, [stratum], {"": Support(np.zeros(0, np.int64), 1000)}, StrataMemory(), 3)

@@ -13,7 +13,7 @@ from ldpstream.lab.simulation import Run, Simulation, settings_of, simulate
 from ldpstream.lab.tasks import perform, task
 from ldpstream.mechanisms.mean_noise import MeanNoise
 from ldpstream.mechanisms.messages import Tally
-from ldpstream.mechanisms.noise import Evidence, VarianceRule
+from ldpstream.mechanisms.noise import NoiseContext, VarianceRule
 from ldpstream.mechanisms.queries import HISTOGRAM, DistributionQuery, MeanQuery
 from ldpstream.mechanisms.registry import PAPER, build, names
 from ldpstream.mechanisms.settings import RunOptions, Settings
@@ -122,10 +122,10 @@ def test_experiments_take_queries() -> None:
 EPSILON = Epsilon.of(2)
 
 
-def evidence(noise: MeanNoise, counts: list[int]) -> Evidence:
+def evidence(noise: MeanNoise, counts: list[int]) -> NoiseContext:
     release = build("lpu", settings()).state.release
     probe = noise.tally(EPSILON, Support(np.array(counts), sum(counts)))
-    return Evidence(release, probe, EPSILON)
+    return NoiseContext(release, probe, EPSILON)
 
 
 def settings(**changes: object) -> Settings:

@@ -21,7 +21,7 @@ import numpy as np
 from ldpstream.collector.alerts.evaluator import AlertEvaluator
 from ldpstream.collector.config import StreamConfig, load
 from ldpstream.collector.credentials.device_keys import DeviceKeys
-from ldpstream.collector.store.contract import Release
+from ldpstream.collector.store.contract import StoredRelease
 from ldpstream.collector.store.sqlite.store import SqliteStore
 from ldpstream.mechanisms.mechanism import drive
 from ldpstream.mechanisms.messages import Ask, Tally
@@ -94,7 +94,7 @@ class Scene:
         oracle = mechanism.noise.oracle
         terms = Terms(name, config.values, config.epsilon, config.window, interval, start, oracle)
         releases = [
-            Release(t, start + t * interval, {"t": t, **content}, 100, 100, missed=False)
+            StoredRelease(t, start + t * interval, {"t": t, **content}, 100, 100, missed=False)
             for t, content in enumerate(contents, start=1)
         ]
         with closing(SqliteStore(self.store, MASTER.encode())) as store:
@@ -134,7 +134,7 @@ class Scene:
             content = drive(mechanism.step(t), answer).to_json()
             came = sum(asked) - int(rng.integers(0, 1 + sum(asked) // 20))
             at_ms = start + t * config.interval_ms
-            releases.append(Release(t, at_ms, content, sum(asked), came, missed=False))
+            releases.append(StoredRelease(t, at_ms, content, sum(asked), came, missed=False))
         with closing(SqliteStore(self.store, MASTER.encode())) as store:
             store.create_stream(name, terms.to_json())
             evaluator = AlertEvaluator(name, config.alerts, store, sends=False)

@@ -12,7 +12,7 @@ import numpy as np
 import pytest
 from playwright.sync_api import Page, expect
 
-from ldpstream.collector.store.contract import Release
+from ldpstream.collector.store.contract import StoredRelease
 from ldpstream.collector.store.sqlite.store import SqliteStore
 from ldpstream.mechanisms.registry import build
 from ldpstream.numeric import Numeric
@@ -52,7 +52,7 @@ def scene(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Scene]:
         yield made
 
 
-def _release(t: int, start_ms: int) -> Release:
+def _release(t: int, start_ms: int) -> StoredRelease:
     values = np.concatenate([SHARES, NUMBERS])
     content = {
         "t": t,
@@ -62,7 +62,7 @@ def _release(t: int, start_ms: int) -> Release:
         "high": (1.1 * values).tolist(),
         "fresh": True,
     }
-    return Release(t, start_ms + t * 60_000, content, asked=100, received=100, missed=False)
+    return StoredRelease(t, start_ms + t * 60_000, content, asked=100, received=100, missed=False)
 
 
 def test_quantiles_and_bins_are_shown_each_in_their_unit(

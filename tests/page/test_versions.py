@@ -17,7 +17,7 @@ from ldpstream.collector.clock import ManualClock
 from ldpstream.collector.config import StreamConfig, load
 from ldpstream.collector.rounds.coordinator import Coordinator
 from ldpstream.collector.rounds.loading import mechanism_of
-from ldpstream.collector.store.contract import Release
+from ldpstream.collector.store.contract import StoredRelease
 from ldpstream.collector.store.sqlite.store import SqliteStore
 from ldpstream.mechanisms.messages import Ask, Purpose
 from ldpstream.oracles import Oracle
@@ -84,7 +84,7 @@ def lived(store: SqliteStore, *files: StreamConfig, **devices: Any) -> TermsHist
         terms = history.at(t)
         told = content(t, terms.names, terms.version)
         told |= {"devices": {"heard": 400, "expected": 600, **devices}}
-        releases.append(Release(t, start + t * INTERVAL_MS, told, 100, 95, missed=False))
+        releases.append(StoredRelease(t, start + t * INTERVAL_MS, told, 100, 95, missed=False))
     store.release(name, releases, mechanism_of(files[-1], history.latest).save(), PAST - 20)
     return history
 

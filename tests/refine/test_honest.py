@@ -11,7 +11,7 @@ import pytest
 from ldpstream.arrays import Floats
 from ldpstream.domain import Domain
 from ldpstream.lab.simulation import Run, simulate
-from ldpstream.refine.cohorts import Cohorts, Fleet
+from ldpstream.refine.cohorts import Cohorts, ReportingFleet
 from ldpstream.refine.filter import WITHOUT_JUMPS, Filter
 from ldpstream.refine.jumps import Jumps
 from ldpstream.refine.kin import Kin
@@ -166,8 +166,8 @@ def test_cohorts_are_forgotten_when_users_are_dealt_anew() -> None:
 
 
 def test_a_fleet_without_turns_has_no_cohorts() -> None:
-    assert Fleet(1000).cohorts(labels=2) is None
-    assert Fleet(1000, window=10_000).cohorts(labels=1000) is None
+    assert ReportingFleet(1000).cohorts(labels=2) is None
+    assert ReportingFleet(1000, window=10_000).cohorts(labels=1000) is None
 
 
 def test_a_day_and_a_week_are_found_together() -> None:
@@ -204,7 +204,7 @@ def test_a_peaked_day_is_learnt() -> None:
 
 
 def test_the_state_of_1000_labels_is_small() -> None:
-    smooth, rng = Filter(1000, Fleet(10**6, WINDOW)), np.random.default_rng(1)
+    smooth, rng = Filter(1000, ReportingFleet(10**6, WINDOW)), np.random.default_rng(1)
     for t in range(100):
         shares = 1e-3 * (1 + 0.5 * np.sin(2 * np.pi * t / 24)) + rng.normal(0, 1e-4, 1000)
         smooth.update(shares, np.full(1000, 1e-8), 1e-6)
@@ -213,20 +213,20 @@ def test_the_state_of_1000_labels_is_small() -> None:
 
 @pytest.mark.parametrize("layout", [None, WITHOUT_JUMPS - 1])
 def test_an_older_state_begins_anew_but_knows_the_time(layout: int | None) -> None:
-    smooth = Filter(2, Fleet(1000, WINDOW))
+    smooth = Filter(2, ReportingFleet(1000, WINDOW))
     smooth.update(np.array([0.3, 0.7]), np.full(2, NOISE))
-    restored = Filter(2, Fleet(1000, WINDOW))
+    restored = Filter(2, ReportingFleet(1000, WINDOW))
     restored.restore({**smooth.save(), "layout": layout})
     assert restored.tallies == 0
     assert restored.save()["clock"] == 1
 
 
 def test_a_state_of_0_2_0_goes_on_without_events() -> None:
-    smooth = Filter(2, Fleet(1000, WINDOW))
+    smooth = Filter(2, ReportingFleet(1000, WINDOW))
     for share in (0.3, 0.31, 0.29):
         smooth.update(np.array([share, 1 - share]), np.full(2, NOISE))
     saved = {name: part for name, part in smooth.save().items() if name != "jumps"}
-    restored = Filter(2, Fleet(1000, WINDOW))
+    restored = Filter(2, ReportingFleet(1000, WINDOW))
     restored.restore(saved | {"layout": WITHOUT_JUMPS})
     assert restored.tallies == 3
     assert restored.estimate.tolist() == smooth.estimate.tolist()

@@ -9,7 +9,7 @@ import pytest
 
 from ldpstream.arrays import Flags, Floats
 from ldpstream.errors import Mistake
-from ldpstream.refine.cohorts import Fleet
+from ldpstream.refine.cohorts import ReportingFleet
 from ldpstream.refine.filter import Filter
 from ldpstream.refine.relabelling import Relabelling
 
@@ -17,7 +17,7 @@ NOISE = 4e-4
 TRUTH = np.array([0.1, 0.15, 0.2, 0.25, 0.3])
 
 
-def followed(truth: Floats, seed: int = 1, fleet: Fleet | None = None) -> Filter:
+def followed(truth: Floats, seed: int = 1, fleet: ReportingFleet | None = None) -> Filter:
     """A filter that has seen a noisy tally of each row."""
     smooth = Filter(truth.shape[1], fleet)
     see(smooth, truth, seed)
@@ -30,7 +30,7 @@ def see(smooth: Filter, truth: Floats, seed: int) -> None:
         smooth.update(row + rng.normal(0, np.sqrt(NOISE), len(row)), np.full(len(row), NOISE))
 
 
-def moved(smooth: Filter, move: Relabelling, fleet: Fleet | None = None) -> Filter:
+def moved(smooth: Filter, move: Relabelling, fleet: ReportingFleet | None = None) -> Filter:
     """A filter of other labels with what `smooth` knew, by way of JSON text."""
     other = Filter(move.labels, fleet)
     other.adopt(json.loads(json.dumps(smooth.save())), move)
@@ -170,7 +170,7 @@ def test_a_season_goes_on_over_a_change() -> None:
 def test_cohorts_stay_for_labels_that_stay() -> None:
     """The offsets of the groups that take turns are known for them, and for nobody who is new."""
     window, rounds = 5, 40
-    fleet = Fleet(users=2000, window=window)
+    fleet = ReportingFleet(users=2000, window=window)
     rng = np.random.default_rng(2)
     offsets = rng.normal(0, 0.02, (window, 4))
     offsets -= offsets.mean(axis=0)
@@ -192,8 +192,8 @@ def test_cohorts_stay_for_labels_that_stay() -> None:
 
 
 def test_another_window_deals_new_cohorts_and_keeps_the_rest() -> None:
-    smooth = followed(np.tile(TRUTH, (60, 1)), fleet=Fleet(users=1000, window=5))
-    other = moved(smooth, Relabelling.same(5), Fleet(users=1000, window=8))
+    smooth = followed(np.tile(TRUTH, (60, 1)), fleet=ReportingFleet(users=1000, window=5))
+    other = moved(smooth, Relabelling.same(5), ReportingFleet(users=1000, window=8))
     np.testing.assert_array_equal(other.estimate, smooth.estimate)
     see(other, np.tile(TRUTH, (20, 1)), 3)
     assert other.save()["cohorts"]["rounds"]["shape"] == [8]

@@ -8,12 +8,12 @@ import pytest
 from ldpstream.arrays import Floats
 from ldpstream.mechanisms.messages import Tally
 from ldpstream.mechanisms.noise import NoiseModel, VarianceRule
-from ldpstream.mechanisms.revision import Heard, Record, revision
+from ldpstream.mechanisms.revision import Record, RecordedTally, revision
 from ldpstream.oracles import Oracle
 from ldpstream.privacy.epsilon import Epsilon
 from ldpstream.refine import chain, disturbances
-from ldpstream.refine.bank import Bank, Stretch
-from ldpstream.refine.cohorts import Fleet
+from ldpstream.refine.bank import Bank, TallyBlock
+from ldpstream.refine.cohorts import ReportingFleet
 from ldpstream.refine.consistency import Consistency
 from ldpstream.refine.hindsight import Member, curve, level, members
 from ldpstream.refine.linear import Model, season, trend
@@ -72,7 +72,7 @@ def test_what_all_other_tallies_say_is_the_posterior(model: Model) -> None:
             blocks[s, t] = blocks[t, s] = observation @ reached @ observation
             reached = model.transition @ reached
     measured = rng.normal(0.5, 1, length) * heard
-    (seen,) = bank.over(Stretch(measured[:, None], variance[:, None], heard), shifts)
+    (seen,) = bank.over(TallyBlock(measured[:, None], variance[:, None], heard), shifts)
     mean = 0.5
     for t in range(length):
         others = np.flatnonzero(heard & (np.arange(length) != t))
@@ -168,7 +168,7 @@ def test_users_who_keep_their_values_are_taken_off(pattern: Floats) -> None:
     noisy = 0.3 + offsets[TIMES % window] + rng.normal(0, 0.004, len(TIMES))
     variance = np.full((len(TIMES), 2), 0.21 / 1000 + 0.004**2)
     history = History(np.column_stack([1 - noisy, noisy]), variance, np.full(len(TIMES), 1 / 1000))
-    aware = revise(history, Fleet(users, window))
+    aware = revise(history, ReportingFleet(users, window))
     truth = np.full(len(TIMES), 0.3 + offsets.mean())
     assert error(aware, truth) < 2e-6
     assert coverage(aware, truth) > 0.5
@@ -229,9 +229,9 @@ def test_silence_at_the_end_moves_no_consistent_figure() -> None:
     record = Record(NoiseModel(Oracle.GRR, 40, 10_000, VarianceRule.CORRECTED))
     for _ in range(45):
         tally = Tally(shares + rng.normal(0, 0.02, 40), np.full(40, 4e-4), 400)
-        record.add(shares, [Heard(Epsilon.of(1), tally)])
+        record.add(shares, [RecordedTally(Epsilon.of(1), tally)])
     for _ in range(100):
         record.add(shares, [])
     for consistency in Consistency:
-        done = revision(record, Fleet(), consistency).values
+        done = revision(record, ReportingFleet(), consistency).values
         assert done[-1] == pytest.approx(done[44])

@@ -10,9 +10,9 @@ from pathlib import Path
 import pytest
 
 from ldpstream.device.checking import check_ledger
-from ldpstream.fleet.fleet import Fleet, Plan
-from ldpstream.fleet.levels import Levels
-from ldpstream.fleet.reader import Judged
+from ldpstream.fleet.fleet import Fleet, FleetPlan
+from ldpstream.fleet.levels import LevelShares
+from ldpstream.fleet.reader import JudgedRelease
 from ldpstream.fleet.simulated.fleet import SimulatedFleet
 from ldpstream.streams.synthetic import constant
 from tests.serving import ENROLMENT, HEAD, TOKEN, CollectorProcess, stream_table
@@ -48,7 +48,7 @@ def test_labels_change_under_a_running_fleet(
     folder = tmp_path / "devices"
     folder.mkdir()
     with CollectorProcess.of(tmp_path, before, ENROLMENT) as collector:
-        plan = Plan(
+        plan = FleetPlan(
             collector.url,
             "constant",
             TOKEN,
@@ -57,7 +57,7 @@ def test_labels_change_under_a_running_fleet(
             PATIENCE,
             gateway=gateway,
             folder=folder,
-            levels=Levels.read("careful:0.4"),
+            levels=LevelShares.read("careful:0.4"),
         )
         released = asyncio.run(live(kind, plan, collector, after))
     assert released, "the new terms came into force and were reported under"
@@ -65,13 +65,13 @@ def test_labels_change_under_a_running_fleet(
         check = check_ledger(file)
         assert check.faults == ()
     if kind is Fleet:
-        levels = [check_ledger(file).streams[0].book.terms.level for file in folder.glob("*.ldp")]
+        levels = [check_ledger(file).streams[0].record.terms.level for file in folder.glob("*.ldp")]
         assert {"", "careful"} == set(levels)
 
 
-async def live(kind: type[Fleet], plan: Plan, collector: CollectorProcess, after: str) -> bool:
+async def live(kind: type[Fleet], plan: FleetPlan, collector: CollectorProcess, after: str) -> bool:
     """Run the fleet; change the terms after a few releases; end when the new ones are released."""
-    heard: list[Judged] = []
+    heard: list[JudgedRelease] = []
     fleet = kind(plan, watch=heard.append)
     running = asyncio.create_task(fleet.run())
 
@@ -103,5 +103,5 @@ async def live(kind: type[Fleet], plan: Plan, collector: CollectorProcess, after
 
 
 def _delivered(fleet: Fleet) -> int:
-    speaker = getattr(fleet, "speaker", None)
-    return fleet._delivered if speaker is None else speaker.delivered
+    sender = getattr(fleet, "sender", None)
+    return fleet._delivered if sender is None else sender.delivered

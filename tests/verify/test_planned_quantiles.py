@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from ldpstream.lab.planning.outcome import How
+from ldpstream.lab.planning.outcome import OutcomeSource
 from ldpstream.lab.planning.reference import on_reference
 from ldpstream.lab.planning.subject import Subject
 from ldpstream.lab.simulation import simulate
@@ -34,7 +34,7 @@ def test_predictions_of_quantiles_come_true(
     predicted = on_reference(subject.values, 100, 3, seed=0)(mechanism, settings)
     query = subject.query
     simulated = simulate(stream, mechanism, epsilon=1, window=20, query=query, repeats=3, seed=7)
-    assert predicted.how is How.REFERENCE
+    assert predicted.how is OutcomeSource.REFERENCE
     assert tuple(predicted.mae) == ("p10", "p50", "p90", "p99", "mean")
     assert predicted.mae["p99"] <= 2 * predicted.rmse  # the root of the mean of four squares
     for name in ("p50", "p99"):

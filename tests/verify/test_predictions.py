@@ -10,7 +10,7 @@ from ldpstream.domain import Domain
 from ldpstream.lab.planning.plan import MECHANISMS
 from ldpstream.lab.planning.predict import Prediction, by_copies, by_rehearsal
 from ldpstream.lab.planning.sample import Sample
-from ldpstream.lab.planning.still import Still, skewed
+from ldpstream.lab.planning.still_stream import StillStream, skewed
 from ldpstream.mechanisms.mechanism import Mechanism
 from ldpstream.mechanisms.queries import MeanQuery
 from ldpstream.mechanisms.registry import recipe
@@ -78,7 +78,7 @@ def test_copies_of_a_filter_err_as_the_filter_does() -> None:
     def build() -> Mechanism:
         return recipe("lpf").build(settings)
 
-    stream = Still.under(build().noise)
+    stream = StillStream.under(build().noise)
     fast, _ = by_copies(build, stream, Prediction(40))
     slow, _ = by_rehearsal(build, stream, Prediction(40, seed=1))
     assert fast.rmse == pytest.approx(slow.rmse, rel=0.1)

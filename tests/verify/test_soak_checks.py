@@ -16,7 +16,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from ldpstream.device.memory import Entry
+from ldpstream.device.memory import LedgerEntry
 from ldpstream.fleet.folders import memory_folder
 from tests.device.collectors import make_terms
 from tests.fleet.evidence.books import Books, StoredRound
@@ -173,7 +173,7 @@ A, B = b"\x01\x00", b"\x01\x01"
 
 def account(*spends: tuple[int, int]) -> Account:
     """With debits by own time in ms; a window has 15,000."""
-    entries = tuple(Entry(at, f"{at}-x", nano, A, at, 0) for at, nano in spends)
+    entries = tuple(LedgerEntry(at, f"{at}-x", nano, A, at, 0) for at, nano in spends)
     return Account("00", TERMS, entries)
 
 

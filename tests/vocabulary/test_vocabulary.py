@@ -27,7 +27,7 @@ from ldpstream.vocabulary import Vocabulary, evidence
 from ldpstream.vocabulary.collector import without_flood
 from ldpstream.vocabulary.device import LONGEST_COMPOSED, LONGEST_TEXT, bucket_of, encoded
 from ldpstream.vocabulary.discovery import discover, extended
-from ldpstream.vocabulary.evidence import Columns, Evidence
+from ldpstream.vocabulary.evidence import ColumnCounts, TextEvidence
 from ldpstream.vocabulary.kernels import Texts, transformed
 
 WORDS = Vocabulary(salt=0xC0FFEE, bits=16, prefixes=(2, 4))
@@ -91,7 +91,7 @@ def test_the_transform_in_place_is_that_of_walsh() -> None:
 
 def test_sparse_columns_support_what_dense_ones_do() -> None:
     rng = np.random.default_rng(2)
-    columns = Columns.of(rng.integers(1 << 10, size=500).astype(np.uint32))
+    columns = ColumnCounts.of(rng.integers(1 << 10, size=500).astype(np.uint32))
     rows = rng.integers(1 << 10, size=7).astype(np.uint32)
     excess = transformed(columns.dense(1 << 10))[rows]
     assert columns.support(rows).counts.tolist() == ((500 + excess) // 2).tolist()
@@ -112,8 +112,8 @@ def test_figures_are_unbiased_with_the_stated_error() -> None:
     fleet, words, holders = _fleet(3, 20_000, WORDS)
     truth = shares_of(words, holders)
     rounds = [fleet.report(t) for t in range(5)]
-    pooled = [Columns.summed(part) for part in zip(*rounds, strict=True)]
-    figures = Evidence(WORDS, Epsilon.of(3), pooled).figures(Texts.of(words[:50]))
+    pooled = [ColumnCounts.summed(part) for part in zip(*rounds, strict=True)]
+    figures = TextEvidence(WORDS, Epsilon.of(3), pooled).figures(Texts.of(words[:50]))
     shares = np.array([truth[word] for word in words[:50]])
     # Who is in the groups of whole texts is a sample of the fleet: its variance comes on top.
     errors = np.sqrt(figures.errors**2 + shares / (20_000 / 3))
@@ -124,10 +124,10 @@ def test_a_question_about_few_texts_needs_no_transform(monkeypatch: pytest.Monke
     """At b = 24 with 7 prefixes it would hold 1 GB, and take many seconds."""
     rng, texts = np.random.default_rng(8), Texts.of([b"a", b"rome", b""])
     reports = [rng.integers(1, 1 << 16, 500).astype(np.uint32) for _ in WORDS.groups]
-    groups = [Columns.of(one) for one in reports]
+    groups = [ColumnCounts.of(one) for one in reports]
     asked, transforms = (
-        Evidence(WORDS, Epsilon.of(2), groups),
-        Evidence(WORDS, Epsilon.of(2), groups),
+        TextEvidence(WORDS, Epsilon.of(2), groups),
+        TextEvidence(WORDS, Epsilon.of(2), groups),
     )
     transforms.figures(Texts.of([b"%d" % number for number in range(3000)]))
     expected, _ = transforms.measured(texts, 1, 1000)
@@ -199,7 +199,7 @@ def test_the_interval_of_a_text_far_above_the_level_is_that_of_the_filter() -> N
 def test_without_reports_nothing_is_listed() -> None:
     following = Following(WORDS, Epsilon.of(1), 5, 1000, candidates=[b"a"])
     for t in range(1, 8):
-        listed = following.step(t, [Columns.none()] * len(WORDS.groups))
+        listed = following.step(t, [ColumnCounts.none()] * len(WORDS.groups))
     assert listed.texts == ()
     assert listed.rest == 1
 
@@ -229,11 +229,11 @@ def test_fakes_cannot_raise_many_texts_at_once(column: int) -> None:
     """Column 0 supports every text; 5 % of fakes would raise each by more than 5 %."""
     rng = np.random.default_rng(6)
     honest = rng.integers(1 << 16, size=100_000).astype(np.uint32)
-    flooded = Columns.of(np.append(honest, np.full(5_000, column, np.uint32)))
+    flooded = ColumnCounts.of(np.append(honest, np.full(5_000, column, np.uint32)))
     texts = Texts.of([b"nobody", b"has", b"these"])
     vocabulary = Vocabulary(salt=5, bits=16)
     raised, kept = (
-        Evidence(vocabulary, Epsilon.of(2), [one] * 2).figures(texts).shares
+        TextEvidence(vocabulary, Epsilon.of(2), [one] * 2).figures(texts).shares
         for one in (flooded, without_flood(flooded, 1 << 16))
     )
     assert (np.abs(raised) > 0.04).any()
@@ -243,7 +243,7 @@ def test_fakes_cannot_raise_many_texts_at_once(column: int) -> None:
 def test_honest_reports_are_no_flood() -> None:
     """All hold one text, so that its columns are reported as often as any ever are."""
     reports = drawn_columns(np.full(50_000, 7, np.uint32), 1 << 16, ALWAYS, np.uint64(3))
-    honest = Columns.of(reports[reports != 0].astype(np.uint32))
+    honest = ColumnCounts.of(reports[reports != 0].astype(np.uint32))
     kept = without_flood(honest, 1 << 16)
     assert (kept.places.tolist(), kept.counts.tolist()) == (
         honest.places.tolist(),
@@ -258,7 +258,7 @@ def test_fakes_that_agree_on_a_column_do_not_have_every_other_text_followed(name
     vocabulary = Vocabulary(salt=5, bits=16, prefixes=() if named else (2,))
     following = Following(vocabulary, Epsilon.of(2), 4, 1000, candidates)
     columns = [np.full(200, 77 + group.number, np.uint32) for group in vocabulary.groups]
-    following.step(1, [Columns.of(one) for one in columns])
+    following.step(1, [ColumnCounts.of(one) for one in columns])
     assert 100 < len(following.save()["texts"]) <= 1 + MOST_FOLLOWED
 
 
@@ -268,7 +268,7 @@ def test_what_only_fakes_report_since_it_is_no_text_is_not_found() -> None:
     held = [b"\xe0\x80\x80", b"\xe0\x80\x81", b"\xed\xa0\x80", b"\xc2\x9b", "€".encode()]
     holders = rng.integers(len(held), size=100_000).astype(np.uint32)
     fleet = TextFleet(Texts.of(held), holders, vocabulary, Epsilon.of(4), 1, rng)
-    assert discover(Evidence(vocabulary, Epsilon.of(4), fleet.report(1))) == ["€".encode()]
+    assert discover(TextEvidence(vocabulary, Epsilon.of(4), fleet.report(1))) == ["€".encode()]
 
 
 @pytest.mark.parametrize("half", [0, 1])
@@ -281,8 +281,8 @@ def test_fakes_in_one_group_cannot_hide_what_many_hold(half: int) -> None:
     row = bucket_of(b"rome", vocabulary.groups[half].seed, vocabulary.buckets) + 1
     columns = rng.integers(1, 1 << 16, size=8000).astype(np.uint32)
     fakes = columns[np.bitwise_count(columns & np.uint32(row)) % 2 == 0]
-    groups[half] += Columns.of(fakes)
-    figures = Evidence(vocabulary, epsilon, groups).figures(held)
+    groups[half] += ColumnCounts.of(fakes)
+    figures = TextEvidence(vocabulary, epsilon, groups).figures(held)
     assert figures.agree.all()
     assert (figures.scores > 50).all()
 

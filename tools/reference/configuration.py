@@ -15,7 +15,7 @@ from pathlib import Path
 from typing import Any
 
 from ldpstream.collector.config import file as config_file
-from ldpstream.collector.config.table import Table
+from ldpstream.collector.config.table import ConfigTable
 from reference.markdown import code, table
 
 ROOT = Path(__file__).parents[2]
@@ -187,13 +187,13 @@ class Key:
         return code(f'"{self.default}"' if isinstance(self.default, str) else self.default)
 
 
-class _RecordingTable(Table):
+class _RecordingTable(ConfigTable):
     """A table that notes which keys are asked for, and how."""
 
     found: dict[tuple[str, str], Key]
     asking = False
 
-    def _within(self, values: dict[str, Any], place: Any) -> Table:
+    def _within(self, values: dict[str, Any], place: Any) -> ConfigTable:
         for one in self.inner:
             if one.place == place:
                 return one
@@ -202,7 +202,7 @@ class _RecordingTable(Table):
 
 
 def _recording(kind: str) -> Callable[..., Any]:
-    ask = getattr(Table, kind)
+    ask = getattr(ConfigTable, kind)
 
     @wraps(ask)
     def asked(self: _RecordingTable, name: str, *given: Any, **named: Any) -> Any:
@@ -236,14 +236,14 @@ def read_keys() -> dict[tuple[str, str], Key]:
     """Return the keys by table and name, in the order in which they are asked for."""
     found: dict[tuple[str, str], Key] = {}
     members = {kind: _recording(kind) for kind in KINDS} | {"found": found}
-    config_file.Table = type("Recording", (_RecordingTable,), members)  # type: ignore[misc]
+    config_file.ConfigTable = type("Recording", (_RecordingTable,), members)  # type: ignore[misc]
     try:
         config_file.parse(LEAST, Path("sample.toml"))
         found |= {at: replace(key, required=key.default is ...) for at, key in found.items()}
         config_file.parse(SAMPLE, Path("sample.toml"))
         config_file.parse(WITHOUT_LOG, Path("sample.toml"))
     finally:
-        config_file.Table = Table  # type: ignore[misc]
+        config_file.ConfigTable = ConfigTable  # type: ignore[misc]
     asked = "|".join(KINDS)
     literal = re.compile(rf'\.(?:{asked})\(\s*"(\w+)"')
     named = {name for one in READERS.glob("*.py") for name in literal.findall(one.read_text())}

@@ -10,7 +10,7 @@ from statistics import fmean
 from typing import Any
 
 from ldpstream.audit.exact import outputs
-from ldpstream.audit.world import LABELS, Scenario, Sent
+from ldpstream.audit.world import LABELS, Scenario, SentReport
 from ldpstream.oracles import Oracle
 from ldpstream.oracles.device_half import Randomiser
 from ldpstream.oracles.hadamard.device import Device as HadamardDevice
@@ -18,7 +18,7 @@ from ldpstream.oracles.tagged.device import Tagged
 from ldpstream.privacy.epsilon import Epsilon
 
 
-def evidence(scenario: Scenario, wire: Sequence[Sent]) -> list[list[float]]:
+def evidence(scenario: Scenario, wire: Sequence[SentReport]) -> list[list[float]]:
     """Return, by target and window, the log likelihood ratio of "1" to "0" from all reports.
 
     Answers to one round are averaged: a device that keeps the rules sends the same bytes. Releases
@@ -37,7 +37,7 @@ def evidence(scenario: Scenario, wire: Sequence[Sent]) -> list[list[float]]:
     return found
 
 
-def _told(scenario: Scenario, sent: Sent) -> float:
+def _told(scenario: Scenario, sent: SentReport) -> float:
     """Return log Pr[report | "1"] / Pr[report | "0"]."""
     if scenario.words is None:
         return ratios(scenario.oracle, sent.epsilon_nano, scenario.tags)[sent.report]

@@ -12,7 +12,7 @@ from pathlib import Path
 from random import Random
 from typing import Any
 
-from ldpstream.audit.asker import KEY, NANO, make_terms
+from ldpstream.audit.hostile_collector import KEY, NANO, make_terms
 from ldpstream.audit.life import Life, Values
 from ldpstream.audit.machine import START_MS, Machine, TrueTime
 from ldpstream.device.exchange import Pause, Request
@@ -57,8 +57,8 @@ def neighbours_of_now(folder: Path) -> list[str]:
     """Ask for the previous, the current and the next timestamp, near an edge, with w = 1."""
     life = _installed(folder, window=1)
     life.machine.wait(595)
-    now = life.asker.t
-    life.ask(*(life.asker.a_round(t) for t in (now - 1, now, now + 1)))
+    now = life.collector.t
+    life.ask(*(life.collector.make_round(t) for t in (now - 1, now, now + 1)))
     return life.violations
 
 
@@ -66,11 +66,11 @@ def wall_clock_while_running(folder: Path) -> list[str]:
     """Make the wall clock jump, by hours and by 59 s, and the collector agree with it."""
     life = _installed(folder)
     skew_ms = 0
-    life.asker.now_ms = lambda: life.true.now_ms() + skew_ms
+    life.collector.now_ms = lambda: life.true.now_ms() + skew_ms
     for jump_ms in (HOUR_MS, HOUR_MS, *[59_000] * 25, -HOUR_MS, 3 * HOUR_MS):
         skew_ms += jump_ms
         life.machine.move_wall(jump_ms)
-        life.ask(life.asker.a_round(life.terms.timestamp_at(life.true.now_ms() + skew_ms)))
+        life.ask(life.collector.make_round(life.terms.timestamp_at(life.true.now_ms() + skew_ms)))
         life.machine.wait(1)
     return life.violations
 
@@ -102,7 +102,7 @@ def marks_and_reboots(folder: Path) -> list[str]:
     life.ask()
     for turn in range(8):
         life.machine.wait(SPAN / 10)
-        life.ask(life.asker.a_round(rate=[0, 1]))
+        life.ask(life.collector.make_round(rate=[0, 1]))
         if turn % 3 == 2:
             life.reboot()
         life.ask()
@@ -113,7 +113,7 @@ def turns_by_a_lying_clock(folder: Path) -> list[str]:
     """Tell a device with slots, in answer to each report, that its next turn has come."""
     life = _installed(folder, window=4, selection="slots", deadline_ms=54_000)
     lie_ms = 0
-    life.asker.now_ms = lambda: life.true.now_ms() + lie_ms
+    life.collector.now_ms = lambda: life.true.now_ms() + lie_ms
     life.ask()
     for _ in range(5):
         lie_ms += life.terms.promise.span
@@ -187,7 +187,7 @@ def one_report_too_many(folder: Path) -> list[str]:
     life, promised = _installed(folder), 4
     sent = 0
     for _ in range(promised + 1):
-        sent += len(life.ask(life.asker.a_round(epsilon_nano=NANO // promised)))
+        sent += len(life.ask(life.collector.make_round(epsilon_nano=NANO // promised)))
         life.machine.wait(60)
     lost = [] if sent >= promised else [f"only {sent} of {promised} promised reports were sent"]
     return life.violations + lost
@@ -202,15 +202,15 @@ def copy_comes_back(folder: Path) -> list[str]:
     for name in ("rename_back", "link_to"):
         (folder / name).mkdir()
         life = _installed(folder / name)
-        life.ask(life.asker.a_round(epsilon_nano=NANO // 2))
+        life.ask(life.collector.make_round(epsilon_nano=NANO // 2))
         life.machine.wait(1)
         copied = life.copy()
         life.machine.wait(30)
-        life.ask(life.asker.a_round(epsilon_nano=NANO // 2))
+        life.ask(life.collector.make_round(epsilon_nano=NANO // 2))
         life.machine.wait(30)
         getattr(life, name)(copied)
         life.start()
-        life.ask(life.asker.a_round(epsilon_nano=NANO // 2))
+        life.ask(life.collector.make_round(epsilon_nano=NANO // 2))
         found += life.violations
     return found
 
@@ -231,7 +231,7 @@ def two_processes_on_one_file(folder: Path) -> list[str]:
     life = _installed(folder)
     processes, sent, asked = [life.process, life.another()], 0, 3 * WINDOW
     for turn in range(asked):
-        share = life.asker.a_round(epsilon_nano=NANO // WINDOW)
+        share = life.collector.make_round(epsilon_nano=NANO // WINDOW)
         sent += len(life.ask(share, by=processes[turn % 2]))
         life.machine.wait(60)
     lost = (
@@ -247,7 +247,7 @@ SEEDS = 12
 two labels, epsilon 1). The draws are the same in every run, so the result is deterministic."""
 
 
-class SeededSource:
+class RepeatedSource:
     """A source with the same draws in two lives."""
 
     def __init__(self, seed: int) -> None:
@@ -283,7 +283,7 @@ def _twins(folder: Path, this: Values, that: Values) -> list[str]:
 
 def _spoken(folder: Path, seed: int, value: Values) -> dict[tuple[int, str], tuple[int, bytes]]:
     """Return the reports of a device in six windows."""
-    life = Life(folder, Machine(TrueTime()), make_terms(), source=SeededSource(seed))
+    life = Life(folder, Machine(TrueTime()), make_terms(), source=RepeatedSource(seed))
     start_us = life.true.us
     life.value = lambda us: value(us - start_us)
     life.install()
@@ -327,7 +327,7 @@ def twins_seen_from_outside(folder: Path) -> list[str]:
     """Compare twins that differ only in their values: all but the reports must look the same."""
     lives = [twin(folder / str(number), value) for number, value in enumerate(HELD)]
     found = [line for life in lives for line in (*life.violations, *_wrong_macs(life))]
-    first, *others = ([_outside(*step) for step in life.asker.seen] for life in lives)
+    first, *others = ([_outside(*step) for step in life.collector.seen] for life in lives)
     for other in others:
         pairs = zip_longest(first, other, fillvalue="nothing more")
         found += [f"{a}; with another value {b}" for a, b in pairs if a != b][:1]
@@ -337,22 +337,22 @@ def twins_seen_from_outside(folder: Path) -> list[str]:
 def twin(folder: Path, value: Values) -> Life:
     """Simulate a life with rates below 1, lost answers, retries, repeats, waits and restarts."""
     folder.mkdir()
-    draws, losses = SeededSource(1), SeededSource(2)
+    draws, losses = RepeatedSource(1), RepeatedSource(2)
     life = Life(folder, Machine(TrueTime()), make_terms(window=2), source=draws, value=value)
     life.install()
     life.become_a_twin()
-    life.asker.seen.clear()
+    life.collector.seen.clear()
     turn = 0
 
     def loses(request: Request) -> bool:
         return losses.coin(9 if turn % 6 == 5 and request.method == "POST" else 2, 10)
 
-    life.asker.loses = loses
+    life.collector.loses = loses
     asked: list[dict[str, Any]] = []
     for turn in range(100):
         fresh = [
-            life.asker.a_round(epsilon_nano=NANO // 4, rate=[1, 2]),
-            life.asker.a_round(epsilon_nano=NANO // 2, rate=[1, 3]),
+            life.collector.make_round(epsilon_nano=NANO // 4, rate=[1, 2]),
+            life.collector.make_round(epsilon_nano=NANO // 2, rate=[1, 3]),
         ]
         life.ask(*asked, *fresh)
         asked = fresh
@@ -374,7 +374,7 @@ def _outside(us: int, step: Request | Pause) -> str:
 
 
 def _wrong_macs(life: Life) -> list[str]:
-    sent = [(step, step.message) for _, step in life.asker.seen if isinstance(step, Request)]
+    sent = [(step, step.message) for _, step in life.collector.seen if isinstance(step, Request)]
     reports = [(step, told.round) for step, told in sent if isinstance(told, SubmitReport)]
     return [
         f"round {name}: its MAC is not that of its bytes"

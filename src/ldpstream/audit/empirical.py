@@ -24,7 +24,7 @@ from ldpstream.audit.bounds import Score, score
 from ldpstream.audit.drills import Drill
 from ldpstream.audit.planted.bug import Bug
 from ldpstream.audit.world import Scenario, World
-from ldpstream.collector.config import Selection
+from ldpstream.collector.config import SelectionMethod
 from ldpstream.fleet.folders import memory_folder
 from ldpstream.mechanisms.registry import BUILT_IN, PAPER, names, takes_slots
 from ldpstream.oracles import Oracle
@@ -36,7 +36,7 @@ ERROR = 1e-6
 """The probability that any bound of an audit is wrong, for all of them together."""
 EPSILON = "1"
 WORDS = Vocabulary(salt=1, bits=16, prefixes=(2,))
-ASKING = (Selection.ROSTER, Selection.OPEN)
+ASKING = (SelectionMethod.ROSTER, SelectionMethod.OPEN)
 """How every mechanism can reach its devices."""
 
 Tell = Callable[[str, int, int], None]
@@ -44,7 +44,7 @@ Tell = Callable[[str, int, int], None]
 
 
 @dataclass(frozen=True)
-class Size:
+class WorldSize:
     """The size of worlds. A world has targets x windows secrets."""
 
     targets: int = 100
@@ -82,14 +82,14 @@ class Trial:
         return self.bug.worlds if self.bug else len(self.selections)
 
     @property
-    def selections(self) -> tuple[Selection, ...]:
+    def selections(self) -> tuple[SelectionMethod, ...]:
         """How devices are reached, one world after the other."""
         if self.words is not None:
-            return (Selection.SLOTS,)
+            return (SelectionMethod.SLOTS,)
         unasked = self.bug is None and takes_slots(self.mechanism)
-        return (*ASKING, Selection.SLOTS) if unasked else ASKING
+        return (*ASKING, SelectionMethod.SLOTS) if unasked else ASKING
 
-    def scenario(self, size: Size, number: int) -> Scenario:
+    def scenario(self, size: WorldSize, number: int) -> Scenario:
         """Return a scenario; they vary, so that secrets start anywhere in a mechanism's cycle."""
         turn = number + number // math.lcm(size.window, len(self.selections))
         usual = Oracle.GRR if self.words is None else Oracle.HADAMARD
@@ -163,11 +163,11 @@ class _Notes:
     without_bug: tuple[str, ...] = ()
 
 
-class Campaign:
+class AttackSeries:
     """A series of attacks, in passes over all trials."""
 
-    def __init__(self, trials: tuple[Trial, ...], size: Size | None = None) -> None:
-        self.size = size or Size()
+    def __init__(self, trials: tuple[Trial, ...], size: WorldSize | None = None) -> None:
+        self.size = size or WorldSize()
         self._trials = trials
         self._notes = {trial: _Notes() for trial in trials}
         self.stopped = False

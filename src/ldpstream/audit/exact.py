@@ -98,7 +98,7 @@ def exp_below(epsilon: Epsilon) -> Fraction:
 
 
 @dataclass(frozen=True)
-class Grid:
+class CheckGrid:
     """The grid of exact checks: each oracle at each number of labels and each epsilon.
 
     Reports of texts are those of Hadamard response with a tag, of as many labels, or more: they
@@ -129,8 +129,8 @@ class Grid:
                     yield check(numeric.value, numeric.device(levels, epsilon))
 
 
-QUICK = Grid(labels=(2, 4, 1000), levels=(3, 1025), epsilons=("0.1", "1", "4"))
-FULL = Grid(
+QUICK = CheckGrid(labels=(2, 4, 1000), levels=(3, 1025), epsilons=("0.1", "1", "4"))
+FULL = CheckGrid(
     labels=(2, 3, 4, 5, 8, 64, 1000, 65536),
     levels=(2, 3, 5, 9, 256, 1025),
     epsilons=("0.000000001", "0.01", "0.1", "0.5", "1", "2", "4", "8", "32"),

@@ -21,7 +21,7 @@ OnDisk = Callable[[Key, bytes], bool]
 
 
 @dataclass(frozen=True)
-class Vow:
+class RecordedPromise:
     """A promise that was made to the person when a report was drawn.
 
     Any half-open span of this length that holds such a report holds at most epsilon, in one stream
@@ -43,7 +43,7 @@ class Draw:
     report: bytes | None = None
     on_disk: bool = True
     stream: str = ""
-    vows: tuple[Vow, ...] = ()
+    promises: tuple[RecordedPromise, ...] = ()
 
     @property
     def left(self) -> bool:
@@ -51,7 +51,7 @@ class Draw:
 
 
 @dataclass
-class Transcript:
+class PersonTranscript:
     """All that one person's devices drew and sent, from any process, file or machine."""
 
     true: TrueTime
@@ -100,11 +100,11 @@ class Transcript:
         """Return a line for each promise that was broken, of those made with each report."""
         found = self._unpaid()
         sent = self.sent
-        for vow in dict.fromkeys(vow for one in sent for vow in one.vows):
-            bound = [one for one in sent if vow.stream in (None, one.stream)]
-            who = "all streams" if vow.stream is None else vow.stream
-            span_us = 1000 * vow.span_ms
-            fullest = self._fullest(bound, vow.epsilon_nano, span_us, vow)
+        for promise in dict.fromkeys(promise for one in sent for promise in one.promises):
+            bound = [one for one in sent if promise.stream in (None, one.stream)]
+            who = "all streams" if promise.stream is None else promise.stream
+            span_us = 1000 * promise.span_ms
+            fullest = self._fullest(bound, promise.epsilon_nano, span_us, promise)
             found += [f"{who}: {line}" for line in fullest]
         return found
 
@@ -119,22 +119,22 @@ class Transcript:
 
     @staticmethod
     def _fullest(
-        sent: list[Draw], epsilon_nano: int, span_us: int, vow: Vow | None = None
+        sent: list[Draw], epsilon_nano: int, span_us: int, promise: RecordedPromise | None = None
     ) -> Iterator[str]:
         """Report the fullest span, which begins with a reading, if it exceeds epsilon.
 
-        If a vow is given, only spans count that hold a report for which it was made.
+        If a promise is given, only spans count that hold a report for which it was made.
         """
         most, most_at, held, bound, end = 0, 0, 0, 0, 0
         for first in sent:
             while end < len(sent) and sent[end].read_us < first.read_us + span_us:
                 held += sent[end].nano
-                bound += vow is None or vow in sent[end].vows
+                bound += promise is None or promise in sent[end].promises
                 end += 1
             if bound and held > most:
                 most, most_at = held, first.read_us
             held -= first.nano
-            bound -= vow is None or vow in first.vows
+            bound -= promise is None or promise in first.promises
         if most > epsilon_nano:
             yield (
                 f"{most} nano-epsilon in the {span_us / 1e6:g} s of true time from"
@@ -148,23 +148,25 @@ class Transcript:
                 yield f"round {key} was drawn again while its debit was kept"
 
 
-class Watch:
+class ProcessObserver:
     """An observer of one process of a device: which round it considers, when it reads and draws.
 
     It is also the process's source of randomness.
     """
 
-    def __init__(self, transcript: Transcript, source: Source) -> None:
+    def __init__(self, transcript: PersonTranscript, source: Source) -> None:
         self._transcript, self._source = transcript, source
         self.key: Key = (0, "")
         self._nano = 0
-        self._stream, self._vows = "", tuple[Vow, ...]()
+        self._stream, self._promises = "", tuple[RecordedPromise, ...]()
         self._read_us: int | None = None
         self._fresh: Draw | None = None
 
-    def considers(self, key: Key, nano: int, stream: str = "", vows: tuple[Vow, ...] = ()) -> None:
+    def considers(
+        self, key: Key, nano: int, stream: str = "", promises: tuple[RecordedPromise, ...] = ()
+    ) -> None:
         self.key, self._nano = key, nano
-        self._stream, self._vows = stream, vows
+        self._stream, self._promises = stream, promises
         self._read_us = self._fresh = None
 
     def reads(self) -> None:
@@ -183,7 +185,7 @@ class Watch:
         """Record a new draw at the first coin after a reading."""
         if self._read_us is not None and self._fresh is None:
             self._fresh = Draw(
-                self.key, self._nano, self._read_us, stream=self._stream, vows=self._vows
+                self.key, self._nano, self._read_us, stream=self._stream, promises=self._promises
             )
             self._transcript.drawn(self._fresh)
 

@@ -1,7 +1,7 @@
 """The life of one person's device in a simulated world: installs, restarts, reboots, lost files.
 
 The device, its file, its rules and its conversations are real. Simulated are clocks, change times
-of files, the passing of time, and the collector, which is hostile (`asker.py`).
+of files, the passing of time, and the collector, which is hostile (`hostile_collector.py`).
 """
 
 from __future__ import annotations
@@ -15,9 +15,9 @@ from itertools import count
 from pathlib import Path
 from typing import Any
 
-from ldpstream.audit.asker import URL, Asker, Line, make_terms
 from ldpstream.audit.disk import FileSystem, SimulatedChangeTime
-from ldpstream.audit.judge import Draw, Transcript, Vow, Watch
+from ldpstream.audit.hostile_collector import URL, HostileCollector, RecordingTransport, make_terms
+from ldpstream.audit.judge import Draw, PersonTranscript, ProcessObserver, RecordedPromise
 from ldpstream.audit.machine import Machine
 from ldpstream.device import Device, LedgerUnusable, Limit, Unreachable
 from ldpstream.device.exchange import Pause, Stop
@@ -26,7 +26,7 @@ from ldpstream.device.witness import Witness
 from ldpstream.errors import LdpStreamError, Mistake
 from ldpstream.privacy.randomness import Source, SystemSource
 from ldpstream.protocol.answers import Refused, Round
-from ldpstream.protocol.terms import Selection, Terms, Value
+from ldpstream.protocol.terms import SelectionMethod, Terms, Value
 
 Values = Callable[[int], Value | None]
 """A function that returns the person's value at a true time in microseconds."""
@@ -41,7 +41,7 @@ class Process:
     """A running program with the device in it."""
 
     device: Device
-    watch: Watch
+    watch: ProcessObserver
 
 
 class Life:
@@ -67,11 +67,11 @@ class Life:
         self.dawdle_before = self.dawdle_after = 0.0
         """Seconds that the application takes before and after it reads the value."""
         self.terms = terms or make_terms()
-        self.asker = Asker(self.true, self.terms)
-        self.askers = {URL: self.asker}
-        """The collectors of all streams, by their address; the first is the `asker`."""
+        self.collector = HostileCollector(self.true, self.terms)
+        self.collectors = {URL: self.collector}
+        """The collectors of all streams, by their address; the first is the `collector`."""
         self.limit: Limit | None = None
-        self.transcript = Transcript(self.true)
+        self.transcript = PersonTranscript(self.true)
         self._source = source or SystemSource()
         self._warn = warn
         self._witness = witness
@@ -87,7 +87,7 @@ class Life:
     def files(self) -> FileSystem:
         return self._files.setdefault(self.machine, FileSystem(self.machine))
 
-    def _parts(self, watch: Watch) -> dict[str, Any]:
+    def _parts(self, watch: ProcessObserver) -> dict[str, Any]:
         witness = self._witness or (lambda machine: SimulatedChangeTime(self.files, self.path))
         return {
             "witness": witness(self.machine),
@@ -96,12 +96,12 @@ class Life:
             "jitter": lambda most: most,
             "warn": self._warn,
             # As the device itself: links are followed when it starts, and never again.
-            "transport": Line(self.askers, watch, self.path.resolve()),
+            "transport": RecordingTransport(self.collectors, watch, self.path.resolve()),
             "sleep": self._pause,
         }
 
     def _pause(self, seconds: float, stop: Stop) -> None:
-        self.asker.seen.append((self.true.us, Pause(seconds)))
+        self.collector.seen.append((self.true.us, Pause(seconds)))
         self.machine.wait(seconds)
 
     def install(self, *, first: bool = True) -> Process:
@@ -112,17 +112,17 @@ class Life:
 
     def _enrol(self, process: Process, url: str) -> None:
         """Enrol in a stream, and accept successors of its terms."""
-        asker = self.askers[url]
-        stream = asker.terms.stream
-        process.device.enrol(url, stream, "", level=asker.level, accept="not-looser")
+        collector = self.collectors[url]
+        stream = collector.terms.stream
+        process.device.enrol(url, stream, "", level=collector.level, accept="not-looser")
 
-    def join(self, terms: Terms) -> Asker:
+    def join(self, terms: Terms) -> HostileCollector:
         """Join another stream, of a collector of its own, over a network that loses nothing."""
         assert self.process is not None
-        url = f"https://{len(self.askers)}.invalid"
-        self.askers[url] = asker = Asker(self.true, terms)
+        url = f"https://{len(self.collectors)}.invalid"
+        self.collectors[url] = collector = HostileCollector(self.true, terms)
         self._enrol(self.process, url)
-        return asker
+        return collector
 
     def enrol_again(self) -> None:
         """Enrol in the first stream, which was left, beside others."""
@@ -133,10 +133,10 @@ class Life:
         """Choose another level of privacy, over a network that loses nothing."""
         if self.process is None:
             return
-        loses, self.asker.loses = self.asker.loses, lambda request: False
-        self.asker.level = level
+        loses, self.collector.loses = self.collector.loses, lambda request: False
+        self.collector.level = level
         self._enrol(self.process, URL)
-        self.asker.loses = loses
+        self.collector.loses = loses
 
     def set_limit(self, limit: Limit) -> None:
         """Set the limit over all streams."""
@@ -173,17 +173,17 @@ class Life:
         """Leave the stream, and join it again, as a twin, over a network that loses nothing."""
         if self.process is None:
             return
-        loses, self.asker.loses = self.asker.loses, lambda request: False
+        loses, self.collector.loses = self.collector.loses, lambda request: False
         try:
             self.process.device.leave(self.terms.stream, URL)
             self._enrol(self.process, URL)
             self.become_a_twin()
         except LedgerUnusable as fault:
             self.faults.append(str(fault))
-        self.asker.loses = loses
+        self.collector.loses = loses
 
     def _started(self, make: Callable[..., Device], **options: Any) -> Process:
-        watch = Watch(self.transcript, self._source)
+        watch = ProcessObserver(self.transcript, self._source)
         device = make(self.path, **options, **self._parts(watch))
         for session in device.sessions.all or [device.session]:
             self._watch(session, watch)
@@ -191,14 +191,14 @@ class Life:
         device.sessions.made = lambda account: self._watch(made(account), watch)  # type: ignore[method-assign]
         return Process(device, watch)
 
-    def _watch(self, session: Session, watch: Watch) -> Session:
+    def _watch(self, session: Session, watch: ProcessObserver) -> Session:
         session.value.follow(lambda: self._read(watch))
         honest = session.consider
 
         def consider(pin: str, asked: Round | Refused) -> Any:
             if isinstance(asked, Round):
                 url = session.account.enrolled.url
-                prefix = "" if url == URL else f"{self.askers[url].terms.stream} "
+                prefix = "" if url == URL else f"{self.collectors[url].terms.stream} "
                 key = asked.t, prefix + asked.name
                 watch.considers(key, asked.epsilon_nano, url, self._vows(url, pin))
             return honest(pin, asked)
@@ -206,18 +206,18 @@ class Life:
         session.consider = consider  # type: ignore[method-assign]
         return session
 
-    def _vows(self, url: str, pin: str) -> tuple[Vow, ...]:
+    def _vows(self, url: str, pin: str) -> tuple[RecordedPromise, ...]:
         """Return what the person was promised for a report under these terms."""
-        asker = self.askers[url]
+        collector = self.collectors[url]
         made = []
-        if pin in asker.versions:
-            promise = asker.versions[pin].at_level(asker.level).promise
-            made.append(Vow(promise.epsilon_nano, promise.span, url))
+        if pin in collector.versions:
+            promise = collector.versions[pin].at_level(collector.level).promise
+            made.append(RecordedPromise(promise.epsilon_nano, promise.span, url))
         if self.limit is not None:
-            made.append(Vow(self.limit.promise.epsilon_nano, self.limit.promise.span))
+            made.append(RecordedPromise(self.limit.promise.epsilon_nano, self.limit.promise.span))
         return tuple(made)
 
-    def _read(self, watch: Watch) -> Value | None:
+    def _read(self, watch: ProcessObserver) -> Value | None:
         self.machine.wait(self.dawdle_before)
         watch.reads()
         value = self.value(self.true.us)
@@ -234,16 +234,18 @@ class Life:
         process = by or self.process
         if process is None:
             return []
-        before = len(self.asker.departed)
-        self.asker.rounds = list(rounds) or [self.asker.a_round()]
-        wait = self.terms.promise.span // 1000 if self.terms.selection is Selection.SLOTS else 0
+        before = len(self.collector.departed)
+        self.collector.rounds = list(rounds) or [self.collector.make_round()]
+        wait = (
+            self.terms.promise.span // 1000 if self.terms.selection is SelectionMethod.SLOTS else 0
+        )
         try:
             process.device.poll(wait)
         except Unreachable:
             pass
         except LedgerUnusable as fault:
             self.faults.append(str(fault))
-        return self.asker.departed[before:]
+        return self.collector.departed[before:]
 
     # --- what happens to the machine and its file -------------------------------------------------
 

@@ -13,8 +13,8 @@ from ldpstream.audit.exact import Exact
 from ldpstream.audit.results import CONFIDENCE, Audit, by_oracle
 from ldpstream.audit.shuffled import CONDITION, shuffled_rounds
 from ldpstream.lab.files import write_whole
-from ldpstream.lab.report.grid import Grid
 from ldpstream.lab.report.page import Html, Section, made_by, page, paragraph, table
+from ldpstream.lab.report.report_table import ReportTable
 
 PROMISE = (
     "The promise: in any span of w timestamps, wherever it begins, what a device sends tells an"
@@ -91,7 +91,7 @@ def _exact_parts(exact: Sequence[Exact]) -> tuple[Html, ...]:
         for one in by_oracle(exact)
     ]
     columns = ("oracle", "checks", "how", "exact, of 1", "least margin", "verdict")
-    return paragraph(EXACT), table(Grid(columns, rows))
+    return paragraph(EXACT), table(ReportTable(columns, rows))
 
 
 def _attack_parts(findings: Sequence[Finding]) -> tuple[Html, ...]:
@@ -108,7 +108,7 @@ def _attack_parts(findings: Sequence[Finding]) -> tuple[Html, ...]:
         )
         for one in findings
     ]
-    return paragraph(ATTACK), _bars(findings), table(Grid(columns, rows))
+    return paragraph(ATTACK), _bars(findings), table(ReportTable(columns, rows))
 
 
 def _planted_parts(findings: Sequence[Finding]) -> tuple[Html, ...]:
@@ -126,7 +126,7 @@ def _planted_parts(findings: Sequence[Finding]) -> tuple[Html, ...]:
         if (bug := one.trial.bug) is not None
     ]
     attacked = [one for one in findings if one.trial.attacked]
-    return paragraph(PLANTED), _bars(attacked), table(Grid(columns, rows))
+    return paragraph(PLANTED), _bars(attacked), table(ReportTable(columns, rows))
 
 
 def _shuffled_parts() -> tuple[Html, ...]:
@@ -139,10 +139,10 @@ def _shuffled_parts() -> tuple[Html, ...]:
         "Computed from theorem 3.2 of Feldman, McMillan and Talwar (FOCS 2021), for any randomiser;"
         " the last column is a lower bound from binary reports if all other devices agree."
     )
-    return paragraph(CONDITION), table(Grid(columns, rows)), paragraph(how, "soft")
+    return paragraph(CONDITION), table(ReportTable(columns, rows)), paragraph(how, "soft")
 
 
-def _fractions(exact: Sequence[Exact]) -> Grid:
+def _fractions(exact: Sequence[Exact]) -> ReportTable:
     rows: list[tuple[object, ...]] = [
         (
             one.oracle,
@@ -154,7 +154,7 @@ def _fractions(exact: Sequence[Exact]) -> Grid:
         )
         for one in exact
     ]
-    return Grid(("oracle", "labels", "epsilon", "worst ratio", "margin", "how"), rows)
+    return ReportTable(("oracle", "labels", "epsilon", "worst ratio", "margin", "how"), rows)
 
 
 def _mark(good: bool, yes: str, no: str) -> Html:

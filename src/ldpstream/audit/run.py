@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 
 from ldpstream.audit import exact
-from ldpstream.audit.empirical import Campaign, Tell, all_trials
+from ldpstream.audit.empirical import AttackSeries, Tell, all_trials
 from ldpstream.audit.results import Audit
 
 
@@ -19,9 +19,9 @@ def full_audit(seconds: float, tell: Tell) -> Audit:
     return _audit(exact.FULL, lambda campaign: campaign.run_for(seconds, tell), tell)
 
 
-def _audit(grid: exact.Grid, attack: Callable[[Campaign], None], tell: Tell) -> Audit:
+def _audit(grid: exact.CheckGrid, attack: Callable[[AttackSeries], None], tell: Tell) -> Audit:
     checked: list[exact.Exact] = []
-    campaign = Campaign(all_trials())
+    campaign = AttackSeries(all_trials())
     try:
         for one in grid.check():
             tell(f"{one.oracle}, exactly", len(checked), len(grid))

@@ -5,7 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 from typing import Any
 
-from ldpstream.audit.asker import NANO, make_terms
+from ldpstream.audit.hostile_collector import NANO, make_terms
 from ldpstream.audit.life import Life
 from ldpstream.audit.machine import Machine, TrueTime
 from ldpstream.device import Limit
@@ -16,15 +16,15 @@ CAREFUL = {"name": "careful", "epsilon_nano": NANO // 2, "window": 8, "oracle": 
 
 def _installed(folder: Path, terms: Terms, level: str = "") -> Life:
     life = Life(folder, Machine(TrueTime()), terms)
-    life.asker.level = level
+    life.collector.level = level
     life.install()
     return life
 
 
 def ask_all(life: Life) -> None:
     """Ask all streams for all of epsilon."""
-    for asker in life.askers.values():
-        asker.rounds = [asker.a_round(epsilon_nano=asker.terms.epsilon_nano)]
+    for collector in life.collectors.values():
+        collector.rounds = [collector.make_round(epsilon_nano=collector.terms.epsilon_nano)]
     if life.process is not None:
         life.process.device.poll()
 
@@ -54,7 +54,7 @@ def successor_with_a_longer_window(folder: Path) -> list[str]:
     """Lengthen the window right after a report: older debits count again."""
     life = _installed(folder, make_terms(window=1))
     ask_all(life)
-    life.asker.succeed(window=4)  # four times longer: a device goes over by itself
+    life.collector.succeed(window=4)  # four times longer: a device goes over by itself
     for _ in range(5):
         life.machine.wait(120)
         ask_all(life)

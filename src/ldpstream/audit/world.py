@@ -3,7 +3,7 @@
 Real: the collector's application, intake, store, coordinator and mechanism; the targets' sessions,
 ledgers (files in memory) and randomisers, with the operating system's randomness. Simulated: the
 sockets, the passing of time, each target's machine with clocks of its own (`machine.py`), and the
-rest of the fleet (`crowd.py`). A hostile collector is in `asker.py`.
+rest of the fleet (`crowd.py`). A hostile collector is in `hostile_collector.py`.
 """
 
 from __future__ import annotations
@@ -15,24 +15,24 @@ from dataclasses import dataclass
 from fractions import Fraction
 from pathlib import Path
 
-from ldpstream.audit.asker import is_on_disk
 from ldpstream.audit.collector_calls import call
 from ldpstream.audit.crowd import Crowd
-from ldpstream.audit.judge import Transcript, Watch
+from ldpstream.audit.hostile_collector import is_on_disk
+from ldpstream.audit.judge import PersonTranscript, ProcessObserver
 from ldpstream.audit.machine import START_MS, Machine, TrueTime
 from ldpstream.collector.api.app import build_app
-from ldpstream.collector.config import Config, Limits, Selection, StreamConfig
+from ldpstream.collector.config import Config, Limits, SelectionMethod, StreamConfig
 from ldpstream.collector.config.vocabulary import OpenVocabulary
 from ldpstream.collector.credentials.secrets import Secrets
 from ldpstream.collector.rounds.announcement import OpenRound
 from ldpstream.collector.rounds.coordinator import Coordinator
 from ldpstream.collector.service.service import Service
-from ldpstream.device.account import Outcome, Submission
+from ldpstream.device.account import CommittedReport, Outcome
 from ldpstream.device.answers import read_object
 from ldpstream.device.exchange import Request, Response, drive_async
 from ldpstream.device.rules import TooEarly
 from ldpstream.device.session import Session
-from ldpstream.device.store import Store
+from ldpstream.device.store import DeviceStore
 from ldpstream.domain import Domain
 from ldpstream.mechanisms.messages import Purpose
 from ldpstream.oracles import Oracle
@@ -69,7 +69,7 @@ class Scenario:
     oracle: Oracle
     epsilon: Epsilon
     window: int
-    selection: Selection
+    selection: SelectionMethod
     offset: int
     targets: int
     crowd: int
@@ -85,7 +85,7 @@ class Scenario:
     def attributes(self) -> Attributes | None:
         """The public attributes that reports tell."""
         labels = self.words is None  # a vocabulary takes none
-        return ATTRIBUTES if self.selection is Selection.SLOTS and labels else None
+        return ATTRIBUTES if self.selection is SelectionMethod.SLOTS and labels else None
 
     @property
     def tags(self) -> int:
@@ -100,7 +100,7 @@ class Scenario:
 
 
 @dataclass(frozen=True)
-class Sent:
+class SentReport:
     """A report on the wire, and the true moment at which its value was read."""
 
     target: int
@@ -111,14 +111,14 @@ class Sent:
     read_ms: int
 
 
-class Target:
+class TargetDevice:
     """A device under attack: its session, its machine, and what it sends."""
 
     def __init__(self, path: Path, machine: Machine, source: Source) -> None:
         self.path, self.machine = path, machine
-        self.transcript = Transcript(machine.true)
-        self.watch = Watch(self.transcript, source)
-        store = Store(path, clock=machine)
+        self.transcript = PersonTranscript(machine.true)
+        self.watch = ProcessObserver(self.transcript, source)
+        store = DeviceStore(path, clock=machine)
         store.create(first_install=True)
         self.session = Session.of(store, self.watch)
 
@@ -126,7 +126,7 @@ class Target:
         """Return the outcome of a round and, if bytes are sent, when their value was read."""
         self.watch.considers(asked.key, asked.epsilon_nano)
         outcome = self.session.consider(pin, asked)
-        if not isinstance(outcome, Submission):
+        if not isinstance(outcome, CommittedReport):
             return outcome, None
         draw = self.watch.departs(outcome.message.report, self._is_on_disk)
         return outcome, draw.read_us // 1000 if draw else self.machine.true.now_ms()
@@ -144,7 +144,7 @@ class World:
         self.bits = [
             [secrets.randbits(1) for _ in range(scenario.windows)] for _ in range(scenario.targets)
         ]
-        self.wire: list[Sent] = []
+        self.wire: list[SentReport] = []
         secret = Secrets(secrets.token_bytes(32), TOKEN, secrets.token_hex(16).encode())
         self._service = Service(_config(scenario, folder), secret, self.true)
         self._app = build_app(self._service)
@@ -188,13 +188,13 @@ class World:
             else:
                 self.true.advance_to(wake)
 
-    def _target(self, number: int, folder: Path, source: Source) -> Target:
+    def _target(self, number: int, folder: Path, source: Source) -> TargetDevice:
         """Return a device whose wall clock is wrong, and drifts."""
         wrong = number % (2 * MOST_SKEWED + 1) - MOST_SKEWED
         machine = Machine(
             self.true, skew_ms=wrong * INTERVAL_MS, drift=Fraction(wrong, 1000), up_ms=1000 * number
         )
-        target = Target(folder / f"{number}.ldp", machine, source)
+        target = TargetDevice(folder / f"{number}.ldp", machine, source)
         bits, window_of = self.bits[number], self.scenario.window_of
 
         def value() -> int | str:
@@ -220,7 +220,7 @@ class World:
         for target in self.targets:
             conversation = target.session.enrol(STREAM, "http://127.0.0.1", TOKEN.decode(), None)
             await drive_async(conversation, self._send)
-        if self.scenario.selection is Selection.ROSTER:
+        if self.scenario.selection is SelectionMethod.ROSTER:
             for number in self._crowd.numbers:
                 self._service.store.enrol(STREAM, number)
 
@@ -257,10 +257,10 @@ class World:
                 outcome, read_ms = target.consider(told.pin, asked)
                 if isinstance(outcome, TooEarly):
                     early[number] = outcome.wait_ms
-                if isinstance(outcome, Submission):
+                if isinstance(outcome, CommittedReport):
                     assert read_ms is not None
                     self.wire.append(
-                        Sent(
+                        SentReport(
                             number,
                             asked.t,
                             asked.name,
@@ -274,7 +274,7 @@ class World:
 
     async def _listen(self) -> list[Announcement]:
         """Return what each target is told: on a roster one by one, otherwise all the same."""
-        if self.scenario.selection is Selection.OPEN:
+        if self.scenario.selection is SelectionMethod.OPEN:
             heard = [await self._rounds(self.targets[0])] * len(self.targets)
         else:
             heard = [await self._rounds(target) for target in self.targets]
@@ -282,7 +282,7 @@ class World:
             target.session.hear(told)
         return heard
 
-    async def _rounds(self, target: Target) -> Announcement:
+    async def _rounds(self, target: TargetDevice) -> Announcement:
         message = ListRounds(STREAM, 0, 0, target.session.account.proof())
         response = await self._send(Request.of(message))
         return Announcement.read(read_object(response, "rounds"))

@@ -47,7 +47,7 @@ LONGEST_PAUSE = 5.0
 
 
 @dataclass
-class Passed:
+class ForwardedCounts:
     """How many of the reports so far were accepted, repeated or refused."""
 
     accepted: int = 0
@@ -65,7 +65,7 @@ class MqttBridge:
         self._proof = TokenProof(token) if token else None
         self._stopping = threading.Event()
         self._waiting: queue.SimpleQueue[MQTTMessage] = queue.SimpleQueue()
-        self.passed = Passed()
+        self.passed = ForwardedCounts()
         self._renew = False
         """Whether a device whose report was passed on last is to renew its key."""
 

@@ -22,13 +22,13 @@ def send_test(
 ) -> None:
     """Send one test alert to the webhook of a configuration file, and print the answer."""
     from ldpstream.collector.alerts.conditions import Threshold
-    from ldpstream.collector.alerts.evidence import Evidence
-    from ldpstream.collector.alerts.message import Change, message, told
+    from ldpstream.collector.alerts.evidence import AlertEvidence
+    from ldpstream.collector.alerts.message import AlertChange, message, told
     from ldpstream.collector.alerts.rules import Rule
-    from ldpstream.collector.alerts.state import Alert, State
+    from ldpstream.collector.alerts.state import Alert, AlertState
     from ldpstream.collector.alerts.webhook import post
     from ldpstream.collector.config import load
-    from ldpstream.collector.store.contract import Release
+    from ldpstream.collector.store.contract import StoredRelease
     from ldpstream.machine_clock import SystemClock
 
     config = load(file)
@@ -39,10 +39,10 @@ def send_test(
     label = (*stream.labels, "any text")[0]
     rule = Rule("LdpstreamTest", stream.name, Threshold(label, above=True, threshold=0.0))
     content = {"values": [0.0], "low": [0.0], "high": [0.0]}
-    change = Change(
+    change = AlertChange(
         rule,
-        Alert(State.FIRING, active_ms=now, fired_ms=now),
-        Evidence(Release(0, now, content, asked=0, received=0, missed=False), [label]),
+        Alert(AlertState.FIRING, active_ms=now, fired_ms=now),
+        AlertEvidence(StoredRelease(0, now, content, asked=0, received=0, missed=False), [label]),
     )
     url = config.external_url
     answer = post(config.webhook, message(stream.name, [told(change, url)], url))

@@ -12,7 +12,7 @@ import typer
 from ldpstream.cli import options
 from ldpstream.cli.output import Row, console, print_rows, stages
 from ldpstream.cli.running import STOPPED, check_folder, check_positive, command_line
-from ldpstream.cli.stores import Place
+from ldpstream.cli.stores import StoreLocation
 from ldpstream.errors import Mistake, Problem
 
 if TYPE_CHECKING:
@@ -193,7 +193,7 @@ def store(
     Needs the master secret. Nothing is written to the store, which may be in use, unless --accept
     is given. Exit status 1 if a release was changed, removed or added, or the store is damaged.
     """
-    place = Place.of(where)
+    place = StoreLocation.of(where)
     try:
         with stages("audit") as show:
             rows = place.check(show)

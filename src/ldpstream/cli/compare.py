@@ -30,7 +30,7 @@ if TYPE_CHECKING:
 def command(
     context: typer.Context,
     out: Annotated[Path, typer.Option(help="folder for figures, CSVs and report.html")],
-    source: sources.Source,
+    source: sources.StreamOptions,
     labels: sources.Labels = None,
     users: sources.Users = None,
     timestamps: sources.Timestamps = None,

@@ -16,8 +16,8 @@ from ldpstream.errors import Problem
 from ldpstream.extras import need
 
 if TYPE_CHECKING:
-    from ldpstream.fleet.fleet import Outcome
-    from ldpstream.fleet.reader import Judged
+    from ldpstream.fleet.fleet import FleetOutcome
+    from ldpstream.fleet.reader import JudgedRelease
 
 BUDGET_SPENT = Problem.BUDGET_SPENT.code
 FOREVER = 365 * 24 * 3600.0
@@ -39,7 +39,7 @@ def command(
     need("demo", "collector")
     from ldpstream.fleet.city import city
     from ldpstream.fleet.demo import STREAM, demo_collector
-    from ldpstream.fleet.fleet import Plan, run_fleet
+    from ldpstream.fleet.fleet import FleetPlan, run_fleet
     from ldpstream.fleet.truth import write_truth
 
     if seconds is not None:
@@ -49,7 +49,7 @@ def command(
     say = partial(print, file=sys.stderr if as_json else sys.stdout, flush=True)
     with demo_collector(devices) as collector:
         say(f"open this page, and join as a device:  {collector.page}")
-        plan = Plan(
+        plan = FleetPlan(
             url=collector.url,
             stream=STREAM,
             token=collector.token,
@@ -59,12 +59,12 @@ def command(
             gateway=True,
             gradual=True,
         )
-        story = Story(source.domain.labels, _ignore if as_json else say)
+        printer = DemoPrinter(source.domain.labels, _ignore if as_json else say)
 
-        def watch(judged: Judged) -> None:
+        def watch(judged: JudgedRelease) -> None:
             if not collector.truth.exists():
                 write_truth(collector.truth, source, judged.t)
-            story.tell(judged)
+            printer.tell(judged)
 
         with stages(f"{devices} devices") as show:
             outcome = run_fleet(plan, show, watch)
@@ -77,7 +77,7 @@ def command(
 def _ignore(_: object) -> None: ...
 
 
-class Story:
+class DemoPrinter:
     """Prints each release as a line of percentages, beside the truth that only a demo knows."""
 
     def __init__(self, regions: Sequence[str], say: Callable[[str], None]) -> None:
@@ -88,7 +88,7 @@ class Story:
         say("percent of all people in each region, as released (and in truth):")
         say(self._header)
 
-    def tell(self, judged: Judged) -> None:
+    def tell(self, judged: JudgedRelease) -> None:
         from ldpstream.fleet.city import KICK_OFF
 
         self._first_t = self._first_t or judged.t
@@ -104,7 +104,7 @@ class Story:
         self._say(f"{judged.t:6d}  {judged.received:7d}{shares}")
 
 
-def _closing(outcome: Outcome) -> str:
+def _closing(outcome: FleetOutcome) -> str:
     mre = "none" if outcome.metrics is None else f"{outcome.metrics.mre:.3f}"
     return (
         f"{outcome.timestamps} releases from {outcome.delivered} reports,"
@@ -112,7 +112,7 @@ def _closing(outcome: Outcome) -> str:
     )
 
 
-def _object(outcome: Outcome, url: str) -> dict[str, object]:
+def _object(outcome: FleetOutcome, url: str) -> dict[str, object]:
     metrics = outcome.metrics
     # A device that has spent its budget declines: that is the promise at work, not a refusal.
     refused = sum(n for code, n in outcome.refused.items() if code != BUDGET_SPENT)

@@ -85,7 +85,7 @@ def spark_command(
         expected = "a folder that outlives the job"
         raise Mistake(Problem.OPTION, option="--checkpoint", given="missing", expected=expected)
     try:
-        from ldpstream.engines.pace import Heartbeat
+        from ldpstream.engines.batch_size import Heartbeat
         from ldpstream.engines.spark.job import Job, recount_on
         from ldpstream.engines.spark.session import session
         from ldpstream.engines.spark.source import Options

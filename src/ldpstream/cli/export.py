@@ -16,7 +16,7 @@ from ldpstream.cli.answers import Answer, malformed, read_answer
 from ldpstream.errors import LdpStreamError, Mistake, Problem
 
 if TYPE_CHECKING:
-    from ldpstream.collector.store.contract import Archive, Release
+    from ldpstream.collector.store.contract import Archive, StoredRelease
     from ldpstream.collector.store.names import ReleasedNames
 
 FORMATS = ("csv", "parquet", "arrow", "ndjson", "json")
@@ -92,7 +92,7 @@ def command(
         print(f"{out}: {len(rows)} releases of {stream}")
 
 
-def _of_group(group: str, rows: list[Release]) -> list[Release]:
+def _of_group(group: str, rows: list[StoredRelease]) -> list[StoredRelease]:
     """Return the releases of a group, with null where a release does not show it."""
     from ldpstream.collector.store.groups import GROUPS, of_group, read_group, written
 
@@ -115,7 +115,7 @@ def _of_group(group: str, rows: list[Release]) -> list[Release]:
 
 def _from_store(
     store: str, stream: str, since: int, revised_by: Path | None
-) -> tuple[ReleasedNames, list[Release]]:
+) -> tuple[ReleasedNames, list[StoredRelease]]:
     """Read all releases; with the configuration of the collector also their revised figures."""
     from ldpstream.collector.service.opening import master_beside, open_archive
     from ldpstream.collector.store.names import ReleasedNames
@@ -133,7 +133,9 @@ def _from_store(
         return names, rows if revised_by is None else _revised(archive, revised_by, stream, rows)
 
 
-def _revised(archive: Archive, file: Path, stream: str, rows: list[Release]) -> list[Release]:
+def _revised(
+    archive: Archive, file: Path, stream: str, rows: list[StoredRelease]
+) -> list[StoredRelease]:
     """Add revised figures. Population, mechanism and suspicion are in the configuration alone."""
     from ldpstream.collector.config import load
     from ldpstream.collector.rounds.loading import settled
@@ -149,7 +151,7 @@ def _revised(archive: Archive, file: Path, stream: str, rows: list[Release]) -> 
 
 def _from_collector(
     url: str, stream: str, since: int, token: str, *, revised: bool
-) -> tuple[ReleasedNames, list[Release]]:
+) -> tuple[ReleasedNames, list[StoredRelease]]:
     """Read all releases, page by page: a collector limits how many it returns at once."""
     from ldpstream.device.transport import HttpTransport
     from ldpstream.protocol.messages import RELEASES, path_of
@@ -158,7 +160,7 @@ def _from_collector(
         path = path_of(RELEASES, stream=quote(stream, safe=""))
         first = f"{path}?since={since}&limit=1&format=json"
         most = max(PAGE_NUMBERS // _names(_ask(transport, url, first, token)).most, 1)
-        rows: list[Release] = []
+        rows: list[StoredRelease] = []
         while True:
             page = f"{path}?since={since}&limit={most}&format=json&revised={str(revised).lower()}"
             told = _ask(transport, url, page, token)
@@ -194,11 +196,11 @@ def _ask(transport: Any, url: str, path: str, token: str) -> Any:
     return told
 
 
-def _release(answer: Any) -> Release:
-    from ldpstream.collector.store.contract import Release
+def _release(answer: Any) -> StoredRelease:
+    from ldpstream.collector.store.contract import StoredRelease
 
     if not isinstance(answer, Answer) or not isinstance(answer["t"], int):
         raise malformed("releases", "a list of something else")
     known = {name: answer[name] for name in ("at_ms", "asked", "received", "missed")}
     content = {name: part for name, part in answer.items() if name not in known}
-    return Release(t=answer["t"], content=content, **known)
+    return StoredRelease(t=answer["t"], content=content, **known)

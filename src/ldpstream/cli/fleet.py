@@ -15,8 +15,8 @@ from ldpstream.cli.output import Row, print_rows, stages
 from ldpstream.errors import Mistake, Problem
 
 if TYPE_CHECKING:
-    from ldpstream.fleet.fleet import Outcome
-    from ldpstream.fleet.reader import Judged
+    from ldpstream.fleet.fleet import FleetOutcome
+    from ldpstream.fleet.reader import JudgedRelease
     from ldpstream.lab.metrics import Metrics
 
 _WEATHER = "Network faults and churn"
@@ -26,7 +26,7 @@ _WEATHER = "Network faults and churn"
 def command(
     collector: options.Collector,
     token: Annotated[str, typer.Option(help="enrolment token", envvar="LDPSTREAM_ENROLMENT_TOKEN")],
-    source: sources.Source,
+    source: sources.StreamOptions,
     devices: Annotated[int, typer.Option(help="number of devices")] = 2000,
     name: Annotated[
         str | None, typer.Option(help="the collector's name for the stream, if it differs")
@@ -90,10 +90,10 @@ def command(
     More than 20,000 devices are simulated, which needs a stream with slots: their state is held in
     arrays, their reports are drawn and signed together, and nothing is written before they end.
     """
-    from ldpstream.fleet.fleet import MOST_REAL, Fleet, Plan, run_fleet
-    from ldpstream.fleet.levels import Levels
+    from ldpstream.fleet.fault_injection import FaultRates
+    from ldpstream.fleet.fleet import MOST_REAL, Fleet, FleetPlan, run_fleet
+    from ldpstream.fleet.levels import LevelShares
     from ldpstream.fleet.simulated.fleet import SimulatedFleet
-    from ldpstream.fleet.weather import Weather
     from ldpstream.lab.parts import Parts
 
     simulated = simulated or devices > MOST_REAL
@@ -103,20 +103,20 @@ def command(
         raise Mistake(Problem.OPTION, option="--state", given=state, expected=expected)
     users = devices if source.built_in else None
     stream = source.open(labels=labels, users=users, timestamps=timestamps, seed=seed)
-    plan = Plan(
+    plan = FleetPlan(
         url=collector.rstrip("/"),
         stream=name or stream.name,
         token=token,
         source=stream,
         devices=devices,
         seconds=seconds,
-        weather=Weather(offline, join, loss, latency),
+        faults=FaultRates(offline, join, loss, latency),
         gateway=gateway,
         plain_http=plain_http,
         read_token=read_token,
         seed=seed,
         state=state,
-        levels=Levels.read(levels),
+        levels=LevelShares.read(levels),
         parts=Parts.read(attribute) if attribute else None,
     )
     with stages(f"{devices} {'simulated ' if simulated else ''}devices") as show:
@@ -130,15 +130,15 @@ def command(
         print_rows(groups, as_json=False)
 
 
-def _ignore(judged: Judged) -> None: ...
+def _ignore(judged: JudgedRelease) -> None: ...
 
 
-def _tell(judged: Judged) -> None:
+def _tell(judged: JudgedRelease) -> None:
     kind = "fresh" if judged.fresh else "carried over"
     print(f"t={judged.t}  received {judged.received}  {kind}  {judged.in_words}", flush=True)
 
 
-def _row(stream: str, simulated: bool, outcome: Outcome) -> Row:
+def _row(stream: str, simulated: bool, outcome: FleetOutcome) -> Row:
     metrics = outcome.metrics
     return {
         "stream": stream,
@@ -159,7 +159,7 @@ def _row(stream: str, simulated: bool, outcome: Outcome) -> Row:
     }
 
 
-def _of_groups(outcome: Outcome) -> list[Row]:
+def _of_groups(outcome: FleetOutcome) -> list[Row]:
     """Return, for each group of devices, the error of its releases."""
     return [
         {"group": name, "mae": one.mae, "mse": one.mse, "coverage": one.coverage}

@@ -44,7 +44,7 @@ def command(
     from ldpstream.lab.engines import engine_named
     from ldpstream.lab.experiment import ResultCache
     from ldpstream.lab.leaderboard import Leaderboard, entries
-    from ldpstream.lab.report.leaderboard import Finished, write_leaderboard
+    from ldpstream.lab.report.leaderboard import FinishedLeaderboard, write_leaderboard
     from ldpstream.streams.datasets.registry import prepared_streams
 
     check_folder("--out", out)
@@ -56,7 +56,7 @@ def command(
         with progress("leaderboard", len(experiment.tasks())) as advance:
             results = experiment.run(engine=used, cache=cache, progress=advance)
         waited = time.monotonic() - began
-        done = Finished(board, board.places(results), command_line(context), waited)
+        done = FinishedLeaderboard(board, board.places(results), command_line(context), waited)
         page = write_leaderboard(done, out, markdown)
     rows = [asdict(one) for one in done.standings]
     if as_json:

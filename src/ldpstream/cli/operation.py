@@ -35,7 +35,7 @@ def status(
     The exit status is 0 if all are live, paused or retired; 3 if one waits for its first report, is
     thin or silent; 4 if one is behind or failing.
     """
-    from ldpstream.collector.service.condition import State
+    from ldpstream.collector.service.condition import StreamState
 
     told = AdminClient.of(file, url).get("status")["streams"]
     if not isinstance(told, dict) or not all(isinstance(row, dict) for row in told.values()):
@@ -44,11 +44,11 @@ def status(
         raise Mistake(Problem.STREAM_UNKNOWN, given=stream, known=", ".join(told))
     rows = [row for name, row in told.items() if stream in (None, name)]
     shown = [{key: row[key] for key in SHOWN} for row in rows]
-    unknown = [str(row["state"]) for row in rows if row["state"] not in tuple(State)]
+    unknown = [str(row["state"]) for row in rows if row["state"] not in tuple(StreamState)]
     if unknown:
         raise malformed("status", f"of a stream that is {unknown[0]!r}")
     print_rows(rows if as_json else shown, as_json=as_json)
-    states = [State(row["state"]) for row in rows]
+    states = [StreamState(row["state"]) for row in rows]
     if any(state.is_broken for state in states):
         raise typer.Exit(BROKEN)
     if not all(state.is_intended for state in states):

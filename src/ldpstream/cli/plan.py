@@ -34,7 +34,7 @@ SHARE = re.compile(r":(0?\.\d+|0|1)$")
 
 @grouped
 def command(
-    source: sources.Source,
+    source: sources.StreamOptions,
     users: Annotated[
         int | None, typer.Option(help="size of the fleet; default: the least for --target-error")
     ] = None,
@@ -112,7 +112,7 @@ def command(
     or --data) to have mechanisms simulated on it instead.
     """
     from ldpstream.collector.config.table import MOST_WHOLE
-    from ldpstream.lab.planning.plan import Wish, make_plan
+    from ldpstream.lab.planning.plan import PlanRequest, make_plan
     from ldpstream.lab.planning.target import read_goal
 
     if out is not None and out.exists():
@@ -155,7 +155,7 @@ def command(
     if settings.users > judge.most_users and quantiles:
         expected = f"{judge.most_users} or less, which can be simulated"
         raise Mistake(Problem.OPTION, option="--users", given=users, expected=expected)
-    wish = Wish(
+    request = PlanRequest(
         settings,
         _interval(interval),
         horizon / window,
@@ -167,8 +167,8 @@ def command(
         goal=None if target_error is None else read_goal(target_error, subject.typical),
         find=find,
     )
-    with progress("planning", wish.size()) as advance:
-        plan = make_plan(wish, judge, advance)
+    with progress("planning", request.size()) as advance:
+        plan = make_plan(request, judge, advance)
     text = _stream_file(plan, subject, attributes, out or Path("stream.toml"))
     if out is not None:
         _write(out, text)

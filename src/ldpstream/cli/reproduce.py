@@ -53,8 +53,8 @@ def command(
     from ldpstream.lab.engines import engine_named
     from ldpstream.lab.report.markdown import write_markdown
     from ldpstream.lab.report.reproduction import write_exhibits, write_report
-    from ldpstream.lab.reproduction.run import Plan, chosen
-    from ldpstream.lab.reproduction.studies import MOST_TIMESTAMPS, Scope
+    from ldpstream.lab.reproduction.run import ReproductionPlan, chosen
+    from ldpstream.lab.reproduction.studies import MOST_TIMESTAMPS, StudyStreams
     from ldpstream.mechanisms.registry import BUILT_IN, names
     from ldpstream.streams.datasets.registry import prepared_streams
 
@@ -62,9 +62,9 @@ def command(
     need("reproduce", "figures")
     sizes = {"users": users, "timestamps": timestamps}
     given = {name: size for name, size in sizes.items() if size is not None}
-    scope = Scope(tuple(prepared_streams(MOST_TIMESTAMPS)), **given)
+    scope = StudyStreams(tuple(prepared_streams(MOST_TIMESTAMPS)), **given)
     own = tuple(name for name in names() if name not in BUILT_IN)
-    plan = Plan(chosen(experiment), scope, repeats, seed, own)
+    plan = ReproductionPlan(chosen(experiment), scope, repeats, seed, own)
     named = command_line(context)
     with resumable(), engine_named(engine) as used, result_cache(unused=no_cache) as cache:
         with progress(f"reproducing {experiment}", plan.size()) as advance:

@@ -18,7 +18,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterator
 
     from ldpstream.collector.config import Config
-    from ldpstream.collector.rounds.against import Comparison
+    from ldpstream.collector.rounds.store_comparison import StoreComparison
     from ldpstream.collector.service.stream_service import StreamService
 
 UNSERVED = (
@@ -115,7 +115,7 @@ def _check(config: Config, file: Path, *, as_json: bool) -> int:
 
 def _compare(config: Config, file: Path, store: str, *, as_json: bool) -> int:
     """Print what a file changes in a store; return 0 if it would be served, else 2."""
-    from ldpstream.collector.rounds.against import ALWAYS_FREE, compare
+    from ldpstream.collector.rounds.store_comparison import ALWAYS_FREE, compare
     from ldpstream.collector.service.opening import open_archive
     from ldpstream.machine_clock import SystemClock
 
@@ -135,7 +135,7 @@ def _compare(config: Config, file: Path, store: str, *, as_json: bool) -> int:
     return 2 if any(one.refusal for one in found) else 0
 
 
-def _told(one: Comparison) -> Iterator[str]:
+def _told(one: StoreComparison) -> Iterator[str]:
     """Yield the lines about one stream."""
     name, source = one.config.name, one.config.source
     if one.latest is None:

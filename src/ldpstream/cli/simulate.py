@@ -27,7 +27,7 @@ SHOWN = 3
 
 @grouped
 def command(
-    source: sources.Source,
+    source: sources.StreamOptions,
     labels: sources.Labels = None,
     users: sources.Users = None,
     timestamps: sources.Timestamps = None,

@@ -41,7 +41,7 @@ Timestamps = Annotated[
 
 
 @dataclass(frozen=True)
-class Source:
+class StreamOptions:
     """The options that name a stream, as one argument of a command (`grouped`)."""
 
     stream: Annotated[
@@ -100,7 +100,7 @@ class Source:
     @property
     def given(self) -> bool:
         """Whether any of the options was given."""
-        return self != Source()
+        return self != StreamOptions()
 
     @property
     def built_in(self) -> bool:

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any
 from ldpstream.errors import Mistake, Problem
 
 if TYPE_CHECKING:
-    from ldpstream.collector.store.chain import Checked
+    from ldpstream.collector.store.chain import ChainCheck
 
 Show = Callable[[str, int, int], None]
 ADMIN_LOG = "(admin log)"
@@ -22,7 +22,7 @@ UNCHAINED = "no: the next start of its collector chains it"
 
 
 @dataclass(frozen=True)
-class Place:
+class StoreLocation:
     """A store, its master secret if it was found, and where else that could be."""
 
     store: str
@@ -32,7 +32,7 @@ class Place:
     """The streams that a configuration names."""
 
     @classmethod
-    def of(cls, given: str) -> Place:
+    def of(cls, given: str) -> StoreLocation:
         """Read a path that ends in .toml as a configuration, and anything else as a store."""
         from ldpstream.collector.config import load
         from ldpstream.collector.credentials.secrets import file_of
@@ -59,13 +59,15 @@ class Place:
     def check(self, show: Show) -> list[dict[str, Any]]:
         """Check the chain of every stream: a row for each."""
         from ldpstream.collector.service.opening import open_archive
-        from ldpstream.collector.store.chain import EVERY, Checked
+        from ldpstream.collector.store.chain import EVERY, ChainCheck
 
         with open_archive(self.store) as archive:
             chain = archive.chain(self._known_master)
             streams = sorted(archive.terms())
             if chain is None:
-                return [_row(Checked(stream), UNCHAINED) | {"releases": None} for stream in streams]
+                return [
+                    _row(ChainCheck(stream), UNCHAINED) | {"releases": None} for stream in streams
+                ]
             rows = [
                 _row(archive.check_releases(chain, stream, partial(_tell, show, stream)), "yes")
                 for stream in streams
@@ -75,18 +77,22 @@ class Place:
             log = replace(archive.check_log(chain), stream=ADMIN_LOG)
             rows += [_row(log, "yes")] if log.releases or log.damage else []
             absent = sorted({*self.configured} - {*streams})
-            return rows + [_row(Checked(stream), ABSENT) | {"releases": None} for stream in absent]
+            return rows + [
+                _row(ChainCheck(stream), ABSENT) | {"releases": None} for stream in absent
+            ]
 
     def accept(self, streams: list[str]) -> None:
         """Chain streams as they are; the collector of a file must not be running."""
         from ldpstream.collector.service.opening import open_place
-        from ldpstream.collector.store.admin_tables import Entry
+        from ldpstream.collector.store.admin_tables import AdminLogEntry
         from ldpstream.machine_clock import SystemClock
 
         with closing(open_place(self.store, self._known_master)) as store:
             for stream in streams:
                 if stream == ADMIN_LOG:
-                    store.admin.accept_log(Entry(SystemClock().wall_ms(), "audit", "accept-log"))
+                    store.admin.accept_log(
+                        AdminLogEntry(SystemClock().wall_ms(), "audit", "accept-log")
+                    )
                 else:
                     store.accept_releases(stream)
 
@@ -95,7 +101,7 @@ def _tell(show: Show, stream: str, number: int) -> None:
     show(stream, number, 0)
 
 
-def _row(found: Checked, checked: str) -> dict[str, Any]:
+def _row(found: ChainCheck, checked: str) -> dict[str, Any]:
     return {
         "stream": found.stream,
         "releases": found.releases,

@@ -37,7 +37,7 @@ _log = logging.getLogger(__name__)
 
 
 @dataclass(frozen=True)
-class Doubt:
+class ClockFault:
     """The reason why the collector does not trust the machine's clock now."""
 
     ahead_ms: int
@@ -53,7 +53,7 @@ class Clock(Protocol):
         ...
 
     @property
-    def doubt(self) -> Doubt | None:
+    def doubt(self) -> ClockFault | None:
         """Why the machine's clock is not believed; None while it is."""
         ...
 
@@ -105,10 +105,10 @@ class ConfirmedClock:
         return self._read()[0]
 
     @property
-    def doubt(self) -> Doubt | None:
+    def doubt(self) -> ClockFault | None:
         return self._read()[1]
 
-    def _read(self) -> tuple[int, Doubt | None]:
+    def _read(self) -> tuple[int, ClockFault | None]:
         with self._lock:
             now_ms, doubt = self._judge(self._machine.wall_ms(), self._machine.steady_ms())
             if self._doubted != (doubt is not None):
@@ -116,7 +116,7 @@ class ConfirmedClock:
                 _log.warning(doubt.sentence if doubt else "the machine's clock is believed again")
         return now_ms, doubt
 
-    def _judge(self, wall_ms: int, steady_ms: int) -> tuple[int, Doubt | None]:
+    def _judge(self, wall_ms: int, steady_ms: int) -> tuple[int, ClockFault | None]:
         """Return the time, and the doubt if it is not the machine's."""
         if self._anchor is None and steady_ms < SETTLING_MS:
             return self._judge_unsettled(wall_ms, steady_ms)
@@ -127,19 +127,19 @@ class ConfirmedClock:
         if abs(ahead_ms) > FOLLOWED_MS + slewed:
             first = "" if self._file is None else "delete clock.json in the store's folder and "
             told = Mistake(Problem.CLOCK_UNCONFIRMED, first=first, **_gap(ahead_ms))
-            return confirmed_ms, Doubt(ahead_ms, str(told))
+            return confirmed_ms, ClockFault(ahead_ms, str(told))
         if elapsed >= RENEWAL_MS:
             self._move(confirmed_ms + max(-slewed, min(slewed, ahead_ms)), steady_ms)
         return wall_ms, None
 
-    def _judge_unsettled(self, wall_ms: int, steady_ms: int) -> tuple[int, Doubt | None]:
+    def _judge_unsettled(self, wall_ms: int, steady_ms: int) -> tuple[int, ClockFault | None]:
         """Hold the time still for a while, rather than trust a clock that is far ahead."""
         ahead_ms = wall_ms - self._known_ms
         if ahead_ms <= ABSENCE_MS:
             return wall_ms, None
         seconds = -(-(SETTLING_MS - steady_ms) // 1000)
         told = Mistake(Problem.CLOCK_UNSETTLED, seconds=seconds, **_gap(ahead_ms))
-        return self._known_ms, Doubt(ahead_ms, str(told))
+        return self._known_ms, ClockFault(ahead_ms, str(told))
 
     def _move(self, wall_ms: int, steady_ms: int) -> Anchor:
         self._anchor = Anchor(self._machine.boot(), wall_ms, steady_ms)
@@ -188,7 +188,7 @@ class ManualClock:
     1500
     """
 
-    doubt: Doubt | None = None
+    doubt: ClockFault | None = None
 
     def __init__(self, now_ms: int = 0) -> None:
         self._now = now_ms

@@ -47,7 +47,7 @@ class JsonLines(logging.Formatter):
         return json.dumps(line, default=str)
 
 
-class AFewAMinute(logging.Filter):
+class PerMinuteFilter(logging.Filter):
     """A rate limit for a logger that strangers can trigger: a few lines per minute."""
 
     def __init__(self, most: int = 10) -> None:

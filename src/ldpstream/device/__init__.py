@@ -9,7 +9,7 @@ It needs the standard library only: a device has neither NumPy nor the collector
 
 from ldpstream.device.device import AsyncDevice, Device
 from ldpstream.device.exchange import Unreachable
-from ldpstream.device.session import Heard
+from ldpstream.device.session import PollResult
 from ldpstream.device.status import Status, read_status
 from ldpstream.device.store import LedgerUnusable
 from ldpstream.device.wallet import Limit
@@ -28,11 +28,11 @@ __all__ = [
     "CounterFile",
     "Device",
     "Epsilon",
-    "Heard",
     "LedgerUnusable",
     "Limit",
     "Oracle",
     "Policy",
+    "PollResult",
     "Refused",
     "Status",
     "SystemSource",

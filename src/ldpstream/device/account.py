@@ -10,14 +10,14 @@ from contextlib import suppress
 from dataclasses import dataclass, replace
 from typing import TypeVar
 
-from ldpstream.device.clock import LabelTime, Look, OwnTime
-from ldpstream.device.memory import Enrolment, Entry, Memory
+from ldpstream.device.clock import ClockReading, LabelTime, OwnTime
+from ldpstream.device.memory import LedgerContent, LedgerEntry, StoredEnrolment
 from ldpstream.device.rules import (
     Decision,
+    DeviceState,
     Fresh,
     Repeat,
-    Silence,
-    State,
+    SilenceReason,
     TooEarly,
     decide,
     last_moment_ms,
@@ -50,14 +50,14 @@ Fault = TypeVar("Fault", bound=LdpStreamError)
 
 
 @dataclass(frozen=True)
-class Submission:
+class CommittedReport:
     """A report that is on disk and may be sent."""
 
     round: Round
     message: SubmitReport
 
 
-Outcome = Submission | TooEarly | Silence | Refused
+Outcome = CommittedReport | TooEarly | SilenceReason | Refused
 
 
 @dataclass(frozen=True)
@@ -88,7 +88,7 @@ class Account:
     # --- what is known ----------------------------------------------------------------------------
 
     @property
-    def enrolment(self) -> Enrolment | None:
+    def enrolment(self) -> StoredEnrolment | None:
         memory = self.wallet.memory
         known = memory.enrolment(self._id)
         if self._id == 0 and self.sole and len(memory.enrolments) == 1:
@@ -113,7 +113,7 @@ class Account:
         return 0 if known is None else known.id
 
     @property
-    def enrolled(self) -> Enrolment:
+    def enrolled(self) -> StoredEnrolment:
         return self.enrolment or self.wallet.enrolled(self._id)
 
     @property
@@ -244,7 +244,7 @@ class Account:
         """
         if isinstance(asked, Refused):
             return self.note(asked)
-        before = Look.at(self._clock)
+        before = ClockReading.at(self._clock)
         decision = self._decide(pin, asked, before)
         if isinstance(decision, Fresh):
             # Read the value only now that a report of it is due.
@@ -253,7 +253,7 @@ class Account:
         match decision:
             case Repeat(report=report):
                 delivered = asked.key in self._delivered
-                return Silence.DELIVERED if delivered else self._submission(asked, report)
+                return SilenceReason.DELIVERED if delivered else self._submission(asked, report)
             case Refused() as refusal:
                 return self.note(refusal)
             case Fresh():
@@ -265,17 +265,21 @@ class Account:
         """Return the terms of timestamp t as this device sees them: its reports may have a tag."""
         return self.enrolled.terms_at(t).seen_by(self.enrolled.slot_key, self.described)
 
-    def _state(self, terms: Terms) -> State:
+    def _state(self, terms: Terms) -> DeviceState:
         known, enrolled = self._known, self.enrolled
         in_force = terms is enrolled.terms
         ledger = known.ledger if in_force else known.memory.ledger(enrolled, terms)
-        return State(terms, ledger, known.answered, enrolled.secret, enrolled.slot_key, known.limit)
+        return DeviceState(
+            terms, ledger, known.answered, enrolled.secret, enrolled.slot_key, known.limit
+        )
 
-    def _decide(self, pin: str, asked: Round, look: Look) -> Decision:
+    def _decide(self, pin: str, asked: Round, clocks: ClockReading) -> Decision:
         state = self._state(self.enrolled.terms_at(asked.t))
-        return decide(pin, asked, state, self._own.at(look), self.label.now_ms())
+        return decide(pin, asked, state, self._own.at(clocks), self.label.now_ms())
 
-    def _draw(self, pin: str, asked: Round, before: Look, value: int, seen: Terms) -> Decision:
+    def _draw(
+        self, pin: str, asked: Round, before: ClockReading, value: int, seen: Terms
+    ) -> Decision:
         """Decide again, in an exclusive transaction, and commit a report of this value of `seen`.
 
         The budget is checked at the own time before the value was read, and debited at the own time
@@ -286,11 +290,11 @@ class Account:
             enrolled = self.enrolment
             # Another process may have left, enrolled elsewhere, or accepted other terms.
             if enrolled is None or not _same_meaning(read, enrolled, asked.t):
-                return Silence.MOVED_ON
+                return SilenceReason.MOVED_ON
             decision = self._decide(pin, asked, before)
             if not isinstance(decision, Fresh):
                 ended = isinstance(decision, Refused) and decision.problem is Problem.ROUND_PAST
-                return Silence.MOVED_ON if ended else decision
+                return SilenceReason.MOVED_ON if ended else decision
             terms = enrolled.terms_at(asked.t)
             randomiser = seen.randomiser(Epsilon(asked.epsilon_nano))
             report = randomiser.encode(randomiser.perturb(value, self._source))
@@ -298,7 +302,7 @@ class Account:
             self._state(terms).budget.check(self._own.at(before), asked.epsilon_nano)
             if terms is enrolled.successor:
                 self.wallet.keep(change, enrolled, terms, own_ms)
-            entry = Entry(
+            entry = LedgerEntry(
                 asked.t,
                 asked.name,
                 asked.epsilon_nano,
@@ -342,7 +346,7 @@ class Account:
                 self.wallet.follow(change, enrolled, new)
         return None
 
-    def renew(self, asked: Enrolment, key: bytes, slot_key: bytes) -> None:
+    def renew(self, asked: StoredEnrolment, key: bytes, slot_key: bytes) -> None:
         """Commit a key of the collector's new master secret, for the enrolment that asked for it.
 
         Another process may have left meanwhile, or enrolled elsewhere or at another level. The key
@@ -375,13 +379,13 @@ class Account:
 
     # --- messages ---------------------------------------------------------------------------------
 
-    def _submission(self, asked: Round, report: bytes) -> Submission:
+    def _submission(self, asked: Round, report: bytes) -> CommittedReport:
         enrolled = self.enrolled
         terms = enrolled.terms_at(asked.t)
         prefix = report_prefix(terms.stream, terms.pin, asked.name, terms.level)
         mac = report_mac(enrolled.key, prefix, report)
         message = SubmitReport(terms.stream, asked.name, enrolled.number, mac, report)
-        return Submission(asked, message)
+        return CommittedReport(asked, message)
 
     def proof(self, after: int = 0) -> DeviceProof:
         """Return the proof that this device may hear of the rounds after a serial."""
@@ -431,14 +435,14 @@ class Account:
 class _Derived:
     """What follows from the content of the file for one stream."""
 
-    memory: Memory
-    enrolled: Enrolment
+    memory: LedgerContent
+    enrolled: StoredEnrolment
     answered: dict[tuple[int, str], bytes]
     ledger: Ledger
     limit: Ledger | None
 
     @classmethod
-    def of(cls, memory: Memory, enrolled: Enrolment) -> _Derived:
+    def of(cls, memory: LedgerContent, enrolled: StoredEnrolment) -> _Derived:
         answered = {
             one.key: one.report
             for one in memory.entries
@@ -448,6 +452,6 @@ class _Derived:
         return cls(memory, enrolled, answered, ledger, limit)
 
 
-def _same_meaning(read: Enrolment, now: Enrolment, t: int) -> bool:
+def _same_meaning(read: StoredEnrolment, now: StoredEnrolment, t: int) -> bool:
     """Return whether a value that was read under one enrolment means the same under another."""
     return read.identity == now.identity and read.terms_at(t).pin == now.terms_at(t).pin

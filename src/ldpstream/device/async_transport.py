@@ -15,6 +15,7 @@ from contextlib import asynccontextmanager
 from functools import cached_property
 from typing import cast
 
+from ldpstream.device.deadline import STOPPED, TOO_SLOW
 from ldpstream.device.exchange import (
     LOOK_SECONDS,
     Address,
@@ -26,7 +27,6 @@ from ldpstream.device.exchange import (
     unreachable,
 )
 from ldpstream.device.http1 import AnswerReader, BadAnswer, write_request
-from ldpstream.device.patience import STOPPED, TOO_SLOW
 
 MOST_IDLE = 1000
 """The most idle connections to one collector that are kept alive."""
@@ -200,9 +200,9 @@ class _StopWatcher:
             self._timer = None
 
     def _wait(self) -> None:
-        self._timer = asyncio.get_running_loop().call_later(LOOK_SECONDS, self._look)
+        self._timer = asyncio.get_running_loop().call_later(LOOK_SECONDS, self._clock_reading)
 
-    def _look(self) -> None:
+    def _clock_reading(self) -> None:
         self._wait()
         now = asyncio.get_running_loop().time()
         for limit, stop in self._watched.items():

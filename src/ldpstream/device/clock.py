@@ -13,7 +13,7 @@ from ldpstream.machine_clock import MachineClock
 
 
 @dataclass(frozen=True)
-class Look:
+class ClockReading:
     """A reading of all clocks at one moment."""
 
     wall_ms: int
@@ -21,7 +21,7 @@ class Look:
     boot: str | None
 
     @classmethod
-    def at(cls, clock: MachineClock) -> Look:
+    def at(cls, clock: MachineClock) -> ClockReading:
         return cls(clock.wall_ms(), clock.steady_ms(), clock.boot())
 
 
@@ -29,17 +29,17 @@ class Look:
 class OwnTime:
     """Own time at one moment, and the clocks' reading then.
 
-    >>> mark = OwnTime(1_000, Look(wall_ms=50_000, steady_ms=7_000, boot="a"))
-    >>> mark.resumed(Look(wall_ms=0, steady_ms=7_300, boot="a")).own_ms  # the wall clock is ignored
+    >>> mark = OwnTime(1_000, ClockReading(wall_ms=50_000, steady_ms=7_000, boot="a"))
+    >>> mark.resumed(ClockReading(wall_ms=0, steady_ms=7_300, boot="a")).own_ms  # counts steady_ms
     1300
-    >>> mark.resumed(Look(wall_ms=90_000, steady_ms=60, boot="b")).own_ms  # up for 60 ms
+    >>> mark.resumed(ClockReading(wall_ms=90_000, steady_ms=60, boot="b")).own_ms  # up for 60 ms
     1060
     """
 
     own_ms: int
-    look: Look
+    clocks: ClockReading
 
-    def resumed(self, now: Look) -> OwnTime:
+    def resumed(self, now: ClockReading) -> OwnTime:
         """Return own time now, continued from a mark that any process may have left.
 
         It never grows by more than the time that has passed. Within a boot, the steady clock tells
@@ -48,15 +48,15 @@ class OwnTime:
         ids), and the difference counts. Then own time also grows by no more than the wall clock
         did: the file may come from another machine, which has been up for longer.
         """
-        passed = now.steady_ms - self.look.steady_ms
-        if now.boot is None or now.boot != self.look.boot:
+        passed = now.steady_ms - self.clocks.steady_ms
+        if now.boot is None or now.boot != self.clocks.boot:
             since = passed if passed >= 0 else now.steady_ms
-            passed = min(since, now.wall_ms - self.look.wall_ms)
+            passed = min(since, now.wall_ms - self.clocks.wall_ms)
         return OwnTime(self.own_ms + max(0, passed), now)
 
-    def at(self, other: Look) -> int:
+    def at(self, other: ClockReading) -> int:
         """Return own time at another reading by this process, earlier or later."""
-        return self.own_ms + other.steady_ms - self.look.steady_ms
+        return self.own_ms + other.steady_ms - self.clocks.steady_ms
 
 
 class LabelTime:

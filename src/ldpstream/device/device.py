@@ -24,9 +24,9 @@ from ldpstream.device.exchange import (
     sleep_async,
     sleep_blocking,
 )
-from ldpstream.device.session import Heard, Session
-from ldpstream.device.sessions import Sessions, Wish
-from ldpstream.device.store import Store
+from ldpstream.device.session import PollResult, Session
+from ldpstream.device.sessions import EnrolmentRequest, Sessions
+from ldpstream.device.store import DeviceStore
 from ldpstream.device.transport import HttpTransport
 from ldpstream.device.values import Warn, log_warning
 from ldpstream.device.wallet import Amount, Limit, Wallet, promise_of
@@ -44,7 +44,7 @@ from ldpstream.protocol.terms import Terms, Value
 T = TypeVar("T")
 
 
-class Values:
+class ObservedStream:
     """The part of a stream that needs no network: what is observed, and what is known of it."""
 
     session: Session
@@ -97,7 +97,7 @@ class Values:
         self.session.value.follow(read)
 
 
-class StreamOfDevice(Values):
+class DeviceStream(ObservedStream):
     """One of the streams of a device."""
 
     def __init__(self, session: Session) -> None:
@@ -110,7 +110,7 @@ class StreamOfDevice(Values):
         account.wallet.set_reserve(account.enrolled.id, nano)
 
 
-class _Streams(Values):
+class _Streams(ObservedStream):
     """The methods that `Device` and `AsyncDevice` share, which need no network.
 
     Those of one stream are for a device that has only one; see `stream` for others.
@@ -130,14 +130,14 @@ class _Streams(Values):
         """The session of the only stream."""
         return self.sessions.only
 
-    def stream(self, name: str, url: str | None = None) -> StreamOfDevice:
+    def stream(self, name: str, url: str | None = None) -> DeviceStream:
         """Return one of several streams, by its name; give the URL if two have the same."""
-        return StreamOfDevice(self.sessions.named(name, url))
+        return DeviceStream(self.sessions.named(name, url))
 
     @property
-    def streams(self) -> tuple[StreamOfDevice, ...]:
+    def streams(self) -> tuple[DeviceStream, ...]:
         """All streams that this device is enrolled in."""
-        return tuple(map(StreamOfDevice, self.sessions.all))
+        return tuple(map(DeviceStream, self.sessions.all))
 
     def due_in(self) -> float:
         """Return the seconds until the device reports next, in any of its streams."""
@@ -249,8 +249,10 @@ class Device(_Streams):
         limit over all streams is kept free for this one. `moved_from` is the address that the
         stream had before: without it, the same stream at a second address is refused.
         """
-        wish = Wish(url, stream, token, pin, plain_http, level, accept, reserve, moved_from)
-        return self._drive(self.sessions.enrol(wish), url)
+        request = EnrolmentRequest(
+            url, stream, token, pin, plain_http, level, accept, reserve, moved_from
+        )
+        return self._drive(self.sessions.enrol(request), url)
 
     def leave(self, stream: str | None = None, url: str | None = None) -> bool:
         """Leave a stream, or the only one; return whether the collector could be told.
@@ -261,7 +263,7 @@ class Device(_Streams):
         session = self._leaving(stream, url)
         return self._drive(session.leave(), session.account.enrolled.url)
 
-    def poll(self, wait: int = 0) -> Heard:
+    def poll(self, wait: int = 0) -> PollResult:
         """Ask once for rounds, with a long poll of up to `wait` seconds, and answer them.
 
         With slots nothing is asked: the device reports if its turn comes within `wait` seconds. A
@@ -276,7 +278,7 @@ class Device(_Streams):
         self,
         stop: Stop = never,
         wait: int = LONGEST_WAIT,
-        tell: Callable[[Heard], None] = lambda heard: None,
+        tell: Callable[[PollResult], None] = lambda heard: None,
     ) -> None:
         """Take part until `stop()` returns true, and pass what came of each step to `tell`.
 
@@ -366,15 +368,17 @@ class AsyncDevice(_Streams):
         moved_from: str | None = None,
     ) -> Terms:
         """Enrol, as `Device.enrol` does."""
-        wish = Wish(url, stream, token, pin, plain_http, level, accept, reserve, moved_from)
-        return await self._drive(self.sessions.enrol(wish), url)
+        request = EnrolmentRequest(
+            url, stream, token, pin, plain_http, level, accept, reserve, moved_from
+        )
+        return await self._drive(self.sessions.enrol(request), url)
 
     async def leave(self, stream: str | None = None, url: str | None = None) -> bool:
         """Leave a stream, as `Device.leave` does."""
         session = self._leaving(stream, url)
         return await self._drive(session.leave(), session.account.enrolled.url)
 
-    async def poll(self, wait: int = 0) -> Heard:
+    async def poll(self, wait: int = 0) -> PollResult:
         """Poll once, as `Device.poll` does."""
         self.sessions.refresh()
         return await self._drive(self.sessions.poll(wait), self._url)
@@ -383,7 +387,7 @@ class AsyncDevice(_Streams):
         self,
         stop: Stop = never,
         wait: int = LONGEST_WAIT,
-        tell: Callable[[Heard], None] = lambda heard: None,
+        tell: Callable[[PollResult], None] = lambda heard: None,
     ) -> None:
         """Take part as `Device.run` does, until it is cancelled or `stop()` returns true.
 
@@ -433,12 +437,12 @@ class AsyncDevice(_Streams):
 
 def _store(
     path: str | Path, witness: Witness | None = None, clock: MachineClock | None = None, **_: object
-) -> Store:
+) -> DeviceStore:
     given: object = path
     if not isinstance(given, (str, Path)) or "\0" in str(given):
         expected = "the name of a file"
         raise Mistake(Problem.OPTION, option="the path", given=shown(given), expected=expected)
-    return Store(Path(path), witness, clock)
+    return DeviceStore(Path(path), witness, clock)
 
 
 def _make(
@@ -455,7 +459,7 @@ def _make(
     _store(path, **parts).create(first_install)
 
 
-def _wallet(store: Store, source: Source | None, limit: Limit | None) -> Wallet:
+def _wallet(store: DeviceStore, source: Source | None, limit: Limit | None) -> Wallet:
     """Return what all streams of a file share; a limit that is given is stored."""
     wallet = Wallet(store, source or SystemSource())
     if limit is not None:
@@ -463,7 +467,7 @@ def _wallet(store: Store, source: Source | None, limit: Limit | None) -> Wallet:
     return wallet
 
 
-def _existing(path: str | Path, witness: Witness | None, clock: MachineClock | None) -> Store:
+def _existing(path: str | Path, witness: Witness | None, clock: MachineClock | None) -> DeviceStore:
     store = _store(path, witness, clock)
     if not isfile(store.path):  # `Path.is_file` raises if the name is too long
         raise Mistake(Problem.LEDGER_MISSING, file=store.path.name)

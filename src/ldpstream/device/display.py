@@ -6,8 +6,8 @@ from collections.abc import Iterator, Sequence
 from datetime import UTC, datetime
 from typing import Any
 
-from ldpstream.device.checking import BookCheck, Check
-from ldpstream.device.memory import LEFT, Entry
+from ldpstream.device.checking import FileCheck, StreamCheck
+from ldpstream.device.memory import LEFT, LedgerEntry
 from ldpstream.device.status import LimitStatus, Status, StreamStatus
 from ldpstream.durations import spelled
 from ldpstream.protocol.promise import lasting, plain
@@ -131,7 +131,7 @@ def _epsilon(nano: int) -> str:
     return plain(nano / 10**9)
 
 
-def check_object(check: Check) -> Row:
+def check_object(check: FileCheck) -> Row:
     """Return everything that a check of a ledger found."""
     limit, fullest = check.limit, check.fullest_of_limit
     return {
@@ -148,15 +148,15 @@ def check_object(check: Check) -> Row:
     }
 
 
-def _book_object(found: BookCheck) -> Row:
-    terms, fullest = found.book.newest, found.fullest
+def _book_object(found: StreamCheck) -> Row:
+    terms, fullest = found.record.newest, found.fullest
     return {
         "stream": terms.stream,
         "pin": terms.pin,
         "level": terms.level or "standard",
         "epsilon_nano": terms.epsilon_nano,
         "window": terms.window,
-        "reports": len(found.book.reports),
+        "reports": len(found.record.reports),
         "fullest": fullest
         and {"t": fullest.t, "from_own_ms": fullest.start_ms, "spent_nano": fullest.nano},
         "windows": [
@@ -172,7 +172,7 @@ def _book_object(found: BookCheck) -> Row:
     }
 
 
-def check_lines(check: Check) -> Iterator[str]:
+def check_lines(check: FileCheck) -> Iterator[str]:
     """Yield the findings of a check as lines; the faults themselves go to standard error."""
     yield f"file: {check.file}"
     for one in check.streams:
@@ -189,7 +189,7 @@ def check_lines(check: Check) -> Iterator[str]:
     yield "nothing wrong" if not check.faults else f"{len(check.faults)} faults"
 
 
-def _book_lines(found: BookCheck) -> Iterator[str]:
+def _book_lines(found: StreamCheck) -> Iterator[str]:
     overview = _book_object(found)
     for name in ("stream", "pin", "level", "epsilon_nano", "window", "reports"):
         yield f"{name}: {_cell(overview[name])}"
@@ -230,7 +230,7 @@ def _cell(value: object) -> str:
     return "".join(sign if sign.isprintable() else "?" for sign in text)  # no terminal escapes
 
 
-def _round(entry: Entry) -> str:
+def _round(entry: LedgerEntry) -> str:
     """Return the round that a debit was for; of a stream that was left nothing else is kept."""
     return "(spent before leaving)" if entry.round == LEFT else entry.round
 

@@ -47,7 +47,7 @@ LIMIT = Scope.of(LIMIT_ID)
 
 
 @dataclass(frozen=True)
-class Entry:
+class LedgerEntry:
     """A debit with its report; without one if the past is unknown, or the stream was left."""
 
     t: int
@@ -74,11 +74,11 @@ class Entry:
         return Scope(self.first_id, self.last_id)
 
 
-COLUMNS = ", ".join(Entry.__dataclass_fields__)
+COLUMNS = ", ".join(LedgerEntry.__dataclass_fields__)
 
 
 @dataclass(frozen=True)
-class Made(Promise):
+class StoredPromise(Promise):
     """A promise in the file: the limit, or one that has ended."""
 
     scope: Scope = EVERYONE
@@ -126,7 +126,7 @@ class TermsInForce:
 
 
 @dataclass(frozen=True)
-class Enrolment(TermsInForce):
+class StoredEnrolment(TermsInForce):
     """The agreement between a collector and this device."""
 
     url: str
@@ -169,7 +169,7 @@ class Enrolment(TermsInForce):
         return self.gone_over.renamed if self.terms_at(t) is self.successor else self.renamed
 
     @property
-    def gone_over(self) -> Enrolment:
+    def gone_over(self) -> StoredEnrolment:
         """The same enrolment with the successor's terms alone."""
         following, before = self.successor, self.terms.domain
         assert following is not None
@@ -195,7 +195,7 @@ class RefusalCount:
 
 
 @dataclass(frozen=True)
-class Memory:
+class LedgerContent:
     """The whole content of the file."""
 
     secret: bytes = field(repr=False)
@@ -204,10 +204,10 @@ class Memory:
     past_known: bool
     """Whether a new enrolment need not count as spent: no debits are missing."""
     own: OwnTime
-    enrolments: tuple[Enrolment, ...]
-    promises: tuple[Made, ...]
+    enrolments: tuple[StoredEnrolment, ...]
+    promises: tuple[StoredPromise, ...]
     """The limit over all streams, and what has ended of it and of streams' promises."""
-    entries: tuple[Entry, ...]
+    entries: tuple[LedgerEntry, ...]
     forgotten: tuple[Forgotten, ...]
     pins: tuple[Pin, ...]
     refusals: tuple[RefusalCount, ...]
@@ -218,15 +218,15 @@ class Memory:
         return self.rejoins + len(self.enrolments) + 1
 
     @property
-    def heirs(self) -> Scope:
+    def future_enrolments(self) -> Scope:
         """The enrolments that are still to be made."""
         return Scope(self.next_id, LAST_ID)
 
-    def enrolment(self, enrolment_id: int) -> Enrolment | None:
+    def enrolment(self, enrolment_id: int) -> StoredEnrolment | None:
         return self._by_id.get(enrolment_id)
 
     @cached_property
-    def _by_id(self) -> dict[int, Enrolment]:
+    def _by_id(self) -> dict[int, StoredEnrolment]:
         return {one.id: one for one in self.enrolments}
 
     def holder(self, terms: Terms, enrolment_id: int) -> Scope | None:
@@ -239,16 +239,16 @@ class Memory:
         return next((scope for scope in held if enrolment_id not in scope), None)
 
     @property
-    def limit(self) -> Made | None:
+    def limit(self) -> StoredPromise | None:
         """The limit over all streams that is in force."""
         return next((one for one in self.promises if one.until is None), None)
 
     @property
-    def ended(self) -> tuple[Made, ...]:
+    def ended(self) -> tuple[StoredPromise, ...]:
         """The promises that have ended, of streams and of the limit."""
         return tuple(one for one in self.promises if one.until is not None)
 
-    def ledger(self, enrolment: Enrolment, terms: Terms | None = None) -> Ledger:
+    def ledger(self, enrolment: StoredEnrolment, terms: Terms | None = None) -> Ledger:
         """Return the ledger of one stream, under its terms or under those that follow them.
 
         The promise in force binds the first report under a successor too, which then ends it.
@@ -260,7 +260,7 @@ class Memory:
         in_force = {one.promise: None for one in (terms or enrolment.terms, enrolment.terms)}
         return Ledger.of((*in_force, *ended), debits, max(forgotten, default=None))
 
-    def limit_ledger(self, asking: Enrolment | None = None) -> Ledger | None:
+    def limit_ledger(self, asking: StoredEnrolment | None = None) -> Ledger | None:
         """Return the ledger of the limit, as it binds one stream; None if there is no limit.
 
         It sums over all streams, those that were left too, and keeps the others' reserves free.
@@ -277,7 +277,7 @@ class Memory:
         forgotten = max((one.own_ms for one in self.forgotten), default=None)
         return Ledger.of(promises, debits, forgotten, reserves)
 
-    def debits_of(self, enrolment: Enrolment) -> tuple[tuple[int, int], ...]:
+    def debits_of(self, enrolment: StoredEnrolment) -> tuple[tuple[int, int], ...]:
         """Return what this stream itself has spent, without what it inherited."""
         own = (one for one in self.entries if one.scope == enrolment.scope)
         return tuple((one.own_ms, one.nano) for one in own)

@@ -11,7 +11,7 @@ import json
 import sqlite3
 from collections.abc import Callable
 
-from ldpstream.device.clock import Look, OwnTime
+from ldpstream.device.clock import ClockReading, OwnTime
 from ldpstream.device.memory import EVERYONE, LEFT, Scope, lineage, policy_text, read_terms
 from ldpstream.device.schema import insert_device, make_tables, new_secret
 from ldpstream.privacy.ledger import Promise
@@ -19,7 +19,7 @@ from ldpstream.protocol.succession import Policy
 from ldpstream.protocol.terms import Terms, TermsRefused
 
 
-def _from_1(connection: sqlite3.Connection, now: Look) -> None:
+def _from_1(connection: sqlite3.Connection, now: ClockReading) -> None:
     """Migrate a file of release 0.1.0, whose debits are dropped.
 
     They were entered by label time, and more than they say may have been sent: everything counts
@@ -36,7 +36,7 @@ def _from_1(connection: sqlite3.Connection, now: Look) -> None:
         _debit(connection, (0, "", promise.epsilon_nano, None, 0, now.wall_ms))
 
 
-def _from_2(connection: sqlite3.Connection, now: Look) -> None:
+def _from_2(connection: sqlite3.Connection, now: ClockReading) -> None:
     """Migrate a file of the development of 0.2.0, with its own time and its debits."""
     devices = connection.execute(
         "SELECT secret, first, own_ms, wall_ms, steady_ms, boot, forgotten_ms, stamp FROM device"
@@ -46,7 +46,7 @@ def _from_2(connection: sqlite3.Connection, now: Look) -> None:
     unknown = [own_ms for _, round_name, _, _, own_ms, _ in debits if not round_name]
     _make_anew(connection)
     for secret, first, own_ms, wall_ms, steady_ms, boot, forgotten_ms, stamp in devices:
-        own = OwnTime(own_ms, Look(wall_ms, steady_ms, boot))
+        own = OwnTime(own_ms, ClockReading(wall_ms, steady_ms, boot))
         insert_device(connection, secret, bool(first) or promise is not None, own, stamp)
         for moment in (*unknown, *([] if forgotten_ms is None else [forgotten_ms])):
             _forget(connection, moment)
@@ -57,7 +57,7 @@ def _from_2(connection: sqlite3.Connection, now: Look) -> None:
         _debit(connection, debit)
 
 
-def _from_3(connection: sqlite3.Connection, _: Look) -> None:
+def _from_3(connection: sqlite3.Connection, _: ClockReading) -> None:
     """Migrate a file of release 0.2.0; nothing is lost, and the stream goes on."""
     (device,) = connection.execute(
         "SELECT secret, rejoins, past_known, own_ms, wall_ms, steady_ms, boot, forgotten_ms, stamp"
@@ -70,7 +70,7 @@ def _from_3(connection: sqlite3.Connection, _: Look) -> None:
     entries = debits.fetchall()
     connection.execute("DROP TABLE ended")
     _make_anew(connection)
-    own = OwnTime(own_ms, Look(wall_ms, steady_ms, boot))
+    own = OwnTime(own_ms, ClockReading(wall_ms, steady_ms, boot))
     # An enrolment keeps the secret that its number and its coins come from.
     root = new_secret() if enrolled else secret
     insert_device(connection, root, bool(past_known or enrolled), own, stamp, rejoins)
@@ -93,7 +93,7 @@ def _from_3(connection: sqlite3.Connection, _: Look) -> None:
         _debit(connection, entry, Scope.of(place) if own_debit else EVERYONE)
 
 
-def _from_4(connection: sqlite3.Connection, _: Look) -> None:
+def _from_4(connection: sqlite3.Connection, _: ClockReading) -> None:
     """Migrate a file of the development of 0.3.0, which knows only the pins of terms in force."""
     connection.execute(
         "ALTER TABLE enrolment ADD COLUMN other_keys BLOB CHECK (length(other_keys) = 64)"
@@ -102,7 +102,7 @@ def _from_4(connection: sqlite3.Connection, _: Look) -> None:
     _hold(connection)
 
 
-MIGRATIONS: dict[int, Callable[[sqlite3.Connection, Look], None]] = {
+MIGRATIONS: dict[int, Callable[[sqlite3.Connection, ClockReading], None]] = {
     1: _from_1,
     2: _from_2,
     3: _from_3,

@@ -19,6 +19,7 @@ from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 from urllib.parse import unquote, urlsplit
 
+from ldpstream.device.deadline import Deadline
 from ldpstream.device.exchange import (
     LARGEST_ANSWER,
     LOOK_SECONDS,
@@ -27,7 +28,6 @@ from ldpstream.device.exchange import (
     Response,
     unreachable,
 )
-from ldpstream.device.patience import Patience
 from ldpstream.device.transport import HttpTransport
 from ldpstream.errors import Mistake, Problem
 from ldpstream.protocol.answers import serial_in
@@ -108,10 +108,10 @@ class Broker:
         client: Client,
         *,
         heard: Callable[[Client], object],
-        patience: Patience | None = None,
+        deadline: Deadline | None = None,
     ) -> None:
         """Connect, and call `heard` after every reconnection too: subscriptions may be lost."""
-        patience = patience or Patience(CONNECTING_SECONDS)
+        deadline = deadline or Deadline(CONNECTING_SECONDS)
         wrong: list[object] = []
         settled, abandoned = threading.Event(), threading.Event()
 
@@ -131,22 +131,22 @@ class Broker:
                 return
             client.loop_start()
             if abandoned.is_set():
-                hang_up(client)
+                disconnect(client)
 
         client.on_connect = on_connect
         threading.Thread(target=attempt, daemon=True).start()
         try:
-            while not settled.wait(patience.left()):
+            while not settled.wait(deadline.left()):
                 pass
         except TimeoutError as fault:
             wrong.append(fault)
         if wrong:
             abandoned.set()
-            hang_up(client)
+            disconnect(client)
             raise unreachable(self.url, wrong[0])
 
 
-def hang_up(client: Client) -> None:
+def disconnect(client: Client) -> None:
     """Disconnect; if the broker makes that slow, a background thread completes it."""
     client.disconnect()
     ending = threading.Thread(target=client.loop_stop, daemon=True)
@@ -180,14 +180,14 @@ class MqttTransport:
         """The last notice on each topic; its time has passed."""
 
     def send(self, url: str, request: Request) -> Response:
-        patience = Patience(request.patience, request.stop)
+        deadline = Deadline(request.patience, request.stop)
         try:
             match request.message:
                 case ListRounds(stream, after, wait, _, version):
                     topic = rounds_topic(stream, version)
-                    return self._wait_for_rounds(topic, after, wait, patience)
+                    return self._wait_for_rounds(topic, after, wait, deadline)
                 case SubmitReport() as report:
-                    return self._publish(report, patience)
+                    return self._publish(report, deadline)
         except TimeoutError as fault:
             raise unreachable(self._broker.url, fault) from fault
         return self._http.send(url, request)
@@ -196,28 +196,28 @@ class MqttTransport:
         """Do nothing: a device that publishes stays connected to its broker."""
 
     def _wait_for_rounds(
-        self, topic: str, after: int, seconds: float, patience: Patience
+        self, topic: str, after: int, seconds: float, deadline: Deadline
     ) -> Response:
-        self._connected(topic, patience)
+        self._connected(topic, deadline)
         end = time.monotonic() + seconds
         with self._news:
             before = known = self._announced.get(topic)
             while known is None or known.serial <= after:
                 if (left := end - time.monotonic()) <= 0:
                     break
-                self._news.wait(min(left, patience.left()))
+                self._news.wait(min(left, deadline.left()))
                 known = self._announced.get(topic)
             if known is None:
                 raise unreachable(self._broker.url, "no round was ever announced; is a bridge up?")
             return Response(200, {}, known.undated if known is before else known.payload)
 
-    def _publish(self, message: SubmitReport, patience: Patience) -> Response:
+    def _publish(self, message: SubmitReport, deadline: Deadline) -> Response:
         topic = notice_topic(message.stream, version_in(message.round))
-        client = self._connected(topic, patience)
+        client = self._connected(topic, deadline)
         sending = client.publish(message.topic, message.record, AT_LEAST_ONCE)
         try:
             while not sending.is_published():
-                sending.wait_for_publish(patience.left())
+                sending.wait_for_publish(deadline.left())
         except (ValueError, RuntimeError) as fault:
             raise unreachable(self._broker.url, fault) from fault
         return Response(202, {}, self._answer(topic))
@@ -231,12 +231,12 @@ class MqttTransport:
         told = notice.to_json()
         return json.dumps(told).encode() if told else b""
 
-    def _connected(self, topic: str, patience: Patience) -> Client:
+    def _connected(self, topic: str, deadline: Deadline) -> Client:
         """Return a client that is connected and has subscribed to this topic."""
         if self._client is None:
             client = self._broker.client()
             client.on_message = self._heard
-            self._broker.connect(client, heard=self._subscribe, patience=patience)
+            self._broker.connect(client, heard=self._subscribe, deadline=deadline)
             self._client = client
         if topic not in self._topics:
             self._topics.add(topic)
@@ -276,6 +276,6 @@ class MqttTransport:
     def close(self) -> None:
         self._http.close()
         if self._client is not None:
-            hang_up(self._client)
+            disconnect(self._client)
             self._client = None
             self._announced.clear()

@@ -17,7 +17,7 @@ from ldpstream.protocol.answers import Refused, Round
 from ldpstream.protocol.names import shown
 from ldpstream.protocol.slots import is_turn
 from ldpstream.protocol.strata import round_name
-from ldpstream.protocol.terms import Selection, Terms
+from ldpstream.protocol.terms import SelectionMethod, Terms
 
 ANSWERS_PER_TIMESTAMP = 4
 """The limit, on average over a window: a mechanism asks at most twice, and answers are stored."""
@@ -26,7 +26,7 @@ MARGIN_MS = 1000
 for a device to wait for it: a report that arrives too late is debited for nothing."""
 
 
-class Silence(Enum):
+class SilenceReason(Enum):
     """A reason to send nothing that is not a fault. From outside, all of them look alike."""
 
     NOT_SELECTED = "the coin, or the slot, said no"
@@ -59,11 +59,11 @@ class TooEarly:
     wait_ms: int
 
 
-Decision = Fresh | Repeat | TooEarly | Silence | Refused
+Decision = Fresh | Repeat | TooEarly | SilenceReason | Refused
 
 
 @dataclass(frozen=True)
-class State:
+class DeviceState:
     """The state of a device that a decision depends on."""
 
     terms: Terms
@@ -81,7 +81,7 @@ class State:
         return Budget((self.ledger,) if self.limit is None else (self.ledger, self.limit))
 
 
-def decide(pin: str, asked: Round, state: State, own_ms: int, label_ms: int) -> Decision:
+def decide(pin: str, asked: Round, state: DeviceState, own_ms: int, label_ms: int) -> Decision:
     """Decide about a round that was announced under `pin`, at this own time and label time."""
     if pin != state.terms.pin:
         return Refused(Problem.TERMS_DIFFER, given=shown(pin), expected=state.terms.pin)
@@ -92,13 +92,13 @@ def decide(pin: str, asked: Round, state: State, own_ms: int, label_ms: int) -> 
         problem = Problem.ROUND_AHEAD if asked.t > now else Problem.ROUND_PAST
         return Refused(problem, round=asked.name, t=asked.t, now=now)
     if asked.deadline_ms <= label_ms:
-        return Silence.TOO_LATE
+        return SilenceReason.TOO_LATE
     if not _is_selected(asked, state):
-        return Silence.NOT_SELECTED
+        return SilenceReason.NOT_SELECTED
     return _within_budget(asked, state, own_ms, label_ms)
 
 
-def _within_budget(asked: Round, state: State, own_ms: int, label_ms: int) -> Decision:
+def _within_budget(asked: Round, state: DeviceState, own_ms: int, label_ms: int) -> Decision:
     budget, terms = state.budget, state.terms
     recent = sum(at > own_ms - terms.promise.span for at, _ in state.ledger.debits)
     if recent >= (most := ANSWERS_PER_TIMESTAMP * terms.window):
@@ -123,13 +123,13 @@ def last_moment_ms(asked: Round, terms: Terms) -> int:
     return end_ms - margin_ms
 
 
-def _is_selected(asked: Round, state: State) -> bool:
+def _is_selected(asked: Round, state: DeviceState) -> bool:
     """Return whether it is for this device to answer; its value has no part in that.
 
     With slots nobody asks: an announced round other than that of the device's own turn is not one.
     """
     terms = state.terms
-    if terms.selection is not Selection.SLOTS:
+    if terms.selection is not SelectionMethod.SLOTS:
         return selects(state.secret, asked)
     named_so = asked.name == round_name(asked.t, terms.suffix)
     return named_so and is_turn(state.key, terms.window, asked.t)

@@ -32,7 +32,7 @@ def insert_device(
     rejoins: int = 0,
 ) -> None:
     """Insert the device."""
-    look = own.look
+    clocks = own.clocks
     connection.execute(
         "INSERT INTO device VALUES (1, ?, ?, ?, ?, ?, ?, ?, ?)",
         (
@@ -40,9 +40,9 @@ def insert_device(
             rejoins,
             past_known,
             own.own_ms,
-            look.wall_ms,
-            look.steady_ms,
-            look.boot,
+            clocks.wall_ms,
+            clocks.steady_ms,
+            clocks.boot,
             stamp,
         ),
     )

@@ -10,10 +10,9 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field, replace
 from itertools import count
 
-from ldpstream.device.account import Account, Outcome, Submission, Turn
+from ldpstream.device.account import Account, CommittedReport, Outcome, Turn
 from ldpstream.device.answers import notice_in, read_keys, read_object, refusal_in, retry_after
 from ldpstream.device.backoff import Jitter, pause_after, system_jitter
-from ldpstream.device.errands import Errands
 from ldpstream.device.exchange import (
     LARGEST_ANSWER,
     LONGEST_NAP,
@@ -28,10 +27,11 @@ from ldpstream.device.exchange import (
     Unreachable,
     never,
 )
-from ldpstream.device.halting import Halting
-from ldpstream.device.memory import Enrolment
-from ldpstream.device.rules import Silence, TooEarly
-from ldpstream.device.store import LedgerUnusable, Store
+from ldpstream.device.halt_state import HaltState
+from ldpstream.device.memory import StoredEnrolment
+from ldpstream.device.pending_updates import PendingUpdates
+from ldpstream.device.rules import SilenceReason, TooEarly
+from ldpstream.device.store import DeviceStore, LedgerUnusable
 from ldpstream.device.values import HeldValue, Warn, log_warning
 from ldpstream.device.wallet import Amount, Wallet
 from ldpstream.errors import LdpStreamError, Mistake, Problem
@@ -45,7 +45,7 @@ from ldpstream.protocol.names import STREAM_NAME, is_stream_name, shown
 from ldpstream.protocol.notice import Notice
 from ldpstream.protocol.strata import is_level_name
 from ldpstream.protocol.succession import Policy
-from ldpstream.protocol.terms import Selection, Terms, TermsRefused
+from ldpstream.protocol.terms import SelectionMethod, Terms, TermsRefused
 
 ENROLMENT_TRIES = 6
 FAREWELLS = 3
@@ -56,8 +56,8 @@ LONGEST_ENROLMENT_PAUSE = 60.0
 """Seconds; if the collector asks for a longer pause, the enrolment fails and says so."""
 FIRST_PAUSE = 1.0
 LEAST_PAUSE = 0.05
-ERRANDS_MS = 15_000
-"""Errands are run if the next turn is further away than they can take, or than half a window."""
+UPDATES_MS = 15_000
+"""Updates are run if the next turn is further away than they can take, or than half a window."""
 TRY_AGAIN = (425, 429)
 """Too early for this collector's clock, or too many requests."""
 UNAUTHORIZED = 401
@@ -65,10 +65,10 @@ UNAUTHORIZED = 401
 
 
 @dataclass(frozen=True)
-class Heard:
+class PollResult:
     """The outcome of one announcement or, with slots, of one turn.
 
-    >>> Heard().delivered
+    >>> PollResult().delivered
     []
     """
 
@@ -77,7 +77,7 @@ class Heard:
     undelivered: list[LdpStreamError] = field(default_factory=list)
     """The faults of reports that are not known to have arrived. Their debits stand."""
     refusals: list[Refused] = field(default_factory=list)
-    silences: list[Silence] = field(default_factory=list)
+    silences: list[SilenceReason] = field(default_factory=list)
     put_off: list[Round] = field(default_factory=list)
     """Rounds for which the time of this poll did not suffice: the next one takes them up again."""
 
@@ -97,11 +97,11 @@ class Session:
         self._stop: Stop = never
         self.value = HeldValue(warn)
         self.account = account
-        self.errands = Errands(account)
-        self.halting = Halting(account)
+        self.updates = PendingUpdates(account)
+        self.halting = HaltState(account)
 
     @classmethod
-    def of(cls, store: Store, source: Source | None = None) -> Session:
+    def of(cls, store: DeviceStore, source: Source | None = None) -> Session:
         """Return the session of a file with one stream, or none yet."""
         return cls(Account(Wallet(store, source or SystemSource())))
 
@@ -159,7 +159,9 @@ class Session:
             self.account.label.correct(now_ms)
         key, slot_key = read_keys(answer, number)
         at_ms, secret = self._clock.wall_ms(), b""  # the wallet knows the secret
-        offered = Enrolment(url, terms.at_level(level), number, key, slot_key, secret, 0, at_ms)
+        offered = StoredEnrolment(
+            url, terms.at_level(level), number, key, slot_key, secret, 0, at_ms
+        )
         self.account.bind(
             wallet.enrol(offered, accept, reserve_nano, new_level=new_level, moved_from=before)
         )
@@ -176,8 +178,8 @@ class Session:
     def _begin(self) -> None:
         """Forget what was heard under another enrolment: a serial would link two numbers."""
         self._serial, self._named, self._taken = 0, False, None
-        self.errands = Errands(self.account)
-        self.halting = Halting(self.account)
+        self.updates = PendingUpdates(self.account)
+        self.halting = HaltState(self.account)
 
     def moved(self, other: Session) -> None:
         """Go on with the enrolment of another session: the collector has a new address."""
@@ -204,7 +206,7 @@ class Session:
             return False
         return response.status == 200
 
-    def poll(self, wait: int = LONGEST_WAIT, most_ms: float = math.inf) -> Conversation[Heard]:
+    def poll(self, wait: int = LONGEST_WAIT, most_ms: float = math.inf) -> Conversation[PollResult]:
         """Ask for rounds, waiting up to so many seconds for news, and answer them.
 
         With slots: take the device's turn, if it comes within so many seconds. A round for which it
@@ -215,13 +217,13 @@ class Session:
         if self._speaks_unasked:
             turn = self._turn()
             if turn is None or self._wait_ms(turn) > 1000 * wait:
-                return Heard()
+                return PollResult()
             yield Pause(self._wait_ms(turn) / 1000, self._stop)
             heard = yield from self._take(turn, 1000 * wait)
-            yield from self.errands.run(self._stop)
+            yield from self.updates.run(self._stop)
             return heard
         if self.halting.rests_ms > 1000 * wait:
-            return Heard(self._serial)
+            return PollResult(self._serial)
         announcement = yield from self._inquire(wait)
         heard = yield from self.answer(announcement, most_ms)
         # Only now: rounds that a fault of the disk left unanswered must be announced again. So must
@@ -229,7 +231,7 @@ class Session:
         if not (self._stop() or heard.put_off):
             self._serial = announcement.serial
         self.account.mark_time()
-        yield from self.errands.run(self._stop)
+        yield from self.updates.run(self._stop)
         return heard
 
     def _inquire(self, wait: int) -> Conversation[Announcement]:
@@ -249,12 +251,12 @@ class Session:
         told = notice_in(response)
         self.halting.hear(told)
         if told.successor is not None or told.renew:
-            self.errands.hear(told)
+            self.updates.hear(told)
         return announcement if told.halt is None else replace(announcement, rounds=())
 
     @property
     def _speaks_unasked(self) -> bool:
-        return self.account.enrolled.terms.selection is Selection.SLOTS
+        return self.account.enrolled.terms.selection is SelectionMethod.SLOTS
 
     def due_in(self) -> float:
         """Return the seconds until this device reports next, by what it knows.
@@ -295,7 +297,7 @@ class Session:
         """Return how long to wait for a turn; for that of a retired stream, much longer."""
         return max(self._until(turn), self.halting.rests_ms)
 
-    def _take(self, turn: Turn, most_ms: float = math.inf) -> Conversation[Heard]:
+    def _take(self, turn: Turn, most_ms: float = math.inf) -> Conversation[PollResult]:
         """Report, now that it is the device's turn: connect first, then read and send.
 
         Without a connection nothing is drawn, and the turn can be taken later. Nor is anything
@@ -305,7 +307,7 @@ class Session:
             yield from self._inquire(0)
             if self.halting.halt is not None:
                 self._taken = turn.round.t
-                return Heard()
+                return PollResult()
         yield Connect(self._patience(turn.round), self._stop)
         terms = self.account.enrolled.terms_at(turn.round.t)
         heard = yield from self.answer(Announcement(0, terms.pin, (turn.round,)), most_ms)
@@ -322,7 +324,7 @@ class Session:
         With open selection everyone is asked alike, and who listens is nobody's business, unless
         the stream is private: then it is unknown to whoever does not prove to take part.
         """
-        return self._named or self.account.enrolled.terms.selection is not Selection.OPEN
+        return self._named or self.account.enrolled.terms.selection is not SelectionMethod.OPEN
 
     def _list_rounds(self, wait: int) -> Conversation[Response]:
         proof = self.account.proof(self._serial) if self._identifies else None
@@ -336,13 +338,15 @@ class Session:
         if announcement.now_ms is not None:
             self.account.label.correct(announcement.now_ms, heard_steady_ms)
 
-    def answer(self, announcement: Announcement, most_ms: float = math.inf) -> Conversation[Heard]:
+    def answer(
+        self, announcement: Announcement, most_ms: float = math.inf
+    ) -> Conversation[PollResult]:
         """Answer the rounds of an announcement, as far as the rules allow.
 
         Rounds for which it is too early are retried after the others. After `most_ms`, or what a
         request may take, the others are put off: no collector can hold a device.
         """
-        heard = Heard(announcement.serial)
+        heard = PollResult(announcement.serial)
         began_ms = self._clock.steady_ms()
         wait_until, end_ms = began_ms + most_ms, began_ms + max(most_ms, 1000 * PATIENCE)
         pending: Sequence[Round | Refused] = announcement.rounds
@@ -356,14 +360,14 @@ class Session:
                     heard.put_off.append(asked)
                     continue
                 match self.consider(announcement.pin, asked):
-                    case Submission() as submission:
+                    case CommittedReport() as submission:
                         yield from self._deliver(submission, heard, end_ms)
                     case TooEarly() as waiting if now_ms + waiting.wait_ms <= wait_until:
                         early.append(waiting)
                     case TooEarly(asked=later):
-                        heard.silences.append(Silence.TOO_EARLY)
+                        heard.silences.append(SilenceReason.TOO_EARLY)
                         heard.put_off.append(later)
-                    case Silence() as silence:
+                    case SilenceReason() as silence:
                         heard.silences.append(silence)
                     case Refused() as refusal:
                         heard.refusals.append(refusal)
@@ -386,7 +390,7 @@ class Session:
         self,
         stop: Stop = never,
         wait: int = LONGEST_WAIT,
-        tell: Callable[[Heard], None] = lambda heard: None,
+        tell: Callable[[PollResult], None] = lambda heard: None,
     ) -> Conversation[None]:
         """Report until `stop()` returns true; after every fault, retry with backoff.
 
@@ -402,8 +406,8 @@ class Session:
         finally:
             self._stop = never
 
-    def _run_slots(self, tell: Callable[[Heard], None]) -> Conversation[None]:
-        """Take the device's turns as they come, and run errands in between."""
+    def _run_slots(self, tell: Callable[[PollResult], None]) -> Conversation[None]:
+        """Take the device's turns as they come, and run updates in between."""
         failures, began = 0, self._surroundings
         while not self._stop():
             try:
@@ -412,9 +416,9 @@ class Session:
                     return
                 turn = self._turn()
                 wait_ms = 1000 * LONGEST_NAP if turn is None else self._wait_ms(turn)
-                longest_ms = min(ERRANDS_MS, self.account.terms.promise.span // 2)
-                if self.errands.due and wait_ms > longest_ms:
-                    yield from self.errands.run(self._stop)
+                longest_ms = min(UPDATES_MS, self.account.terms.promise.span // 2)
+                if self.updates.due and wait_ms > longest_ms:
+                    yield from self.updates.run(self._stop)
                     continue
                 if turn is None or wait_ms:
                     yield Pause(min(wait_ms / 1000, LONGEST_NAP), self._stop)
@@ -437,7 +441,7 @@ class Session:
         known = self.account.enrolment
         return known and known.identity, streams
 
-    def _run(self, wait: int, tell: Callable[[Heard], None]) -> Conversation[None]:
+    def _run(self, wait: int, tell: Callable[[PollResult], None]) -> Conversation[None]:
         failures, began = 0, self._surroundings
         while not self._stop():
             asked_ms, before = self._clock.steady_ms(), self._serial
@@ -461,7 +465,9 @@ class Session:
                 # Do not flood a collector that answers long polls at once.
                 yield self._pause(1, FIRST_PAUSE if heard.serial == before else LEAST_PAUSE)
 
-    def _deliver(self, submission: Submission, heard: Heard, end_ms: float) -> Conversation[None]:
+    def _deliver(
+        self, submission: CommittedReport, heard: PollResult, end_ms: float
+    ) -> Conversation[None]:
         """Send a report until it arrives, is refused, or its round or its timestamp is over.
 
         At `end_ms` of the steady clock it is put off.
@@ -530,7 +536,7 @@ class Session:
         if notice.now_ms is not None:
             self.account.label.correct(notice.now_ms)
         if isinstance(request.message, SubmitReport):
-            self.errands.hear(notice)
+            self.updates.hear(notice)
             self.halting.hear(notice)
 
     def _pause(self, failures: int, at_least: float) -> Pause:

@@ -9,8 +9,8 @@ from ldpstream.device.account import Account
 from ldpstream.device.backoff import Jitter, system_jitter
 from ldpstream.device.exchange import PATIENCE, Address, Conversation, Stop, Unreachable
 from ldpstream.device.interleaving import SHARED_WAIT, addressed, interleave
-from ldpstream.device.memory import Enrolment
-from ldpstream.device.session import Heard, Session
+from ldpstream.device.memory import StoredEnrolment
+from ldpstream.device.session import PollResult, Session
 from ldpstream.device.store import LedgerUnusable
 from ldpstream.device.values import Warn, log_warning
 from ldpstream.device.wallet import Amount, Wallet
@@ -20,11 +20,11 @@ from ldpstream.protocol.names import shown
 from ldpstream.protocol.succession import Acceptance, Policy
 from ldpstream.protocol.terms import Terms
 
-Tell = Callable[[Heard], None]
+Tell = Callable[[PollResult], None]
 
 
 @dataclass(frozen=True)
-class Wish:
+class EnrolmentRequest:
     """What an application asks for when it enrols."""
 
     url: str
@@ -119,10 +119,10 @@ class Sessions:
         """Learn what other processes have written."""
         self.wallet.refresh()
 
-    def enrol(self, wish: Wish) -> Conversation[Terms]:
+    def enrol(self, request: EnrolmentRequest) -> Conversation[Terms]:
         """Enrol in a stream; the value that is held before the first enrolment is meant for it."""
-        place, waiting = Address.of(wish.url).place, not self.all
-        known = self.wallet.at(place, wish.stream)
+        place, waiting = Address.of(request.url).place, not self.all
+        known = self.wallet.at(place, request.stream)
         if waiting:
             session = self._first
         elif known is not None:
@@ -131,15 +131,15 @@ class Sessions:
             session = self.made(Account(self.wallet))
             session.account.sole = False
         terms = yield from session.enrol(
-            wish.stream,
-            wish.url,
-            wish.token,
-            wish.pin,
-            wish.plain_http,
-            level=wish.level,
-            accept=wish.policy,
-            reserve=wish.reserve,
-            moved_from=wish.moved_from,
+            request.stream,
+            request.url,
+            request.token,
+            request.pin,
+            request.plain_http,
+            level=request.level,
+            accept=request.policy,
+            reserve=request.reserve,
+            moved_from=request.moved_from,
         )
         self._keep(session)
         return terms
@@ -152,7 +152,7 @@ class Sessions:
         elif held != [session]:
             held[0].moved(session)
 
-    def poll(self, wait: int) -> Conversation[Heard]:
+    def poll(self, wait: int) -> Conversation[PollResult]:
         """Poll every stream once, those first whose turn comes first, for `wait` seconds in all.
 
         A fault of one is counted, and raised when all were polled: none suffers for another.
@@ -160,7 +160,7 @@ class Sessions:
         found = self.all
         if len(found) <= 1:
             return (yield from self.only.poll(wait, 1000 * max(wait, PATIENCE)))
-        clock, together, faults = self.wallet.clock, Heard(), list[LdpStreamError]()
+        clock, together, faults = self.wallet.clock, PollResult(), list[LdpStreamError]()
         end_ms = clock.steady_ms() + 1000 * wait
         for session in sorted(found, key=Session.due_in):
             left = max(0, end_ms - clock.steady_ms()) // 1000
@@ -189,5 +189,5 @@ class Sessions:
         return interleave(talks, self.wallet.clock.steady_ms, stop)
 
 
-def _named(enrolment: Enrolment) -> str:
+def _named(enrolment: StoredEnrolment) -> str:
     return f"{enrolment.terms.stream} at {Address.of(enrolment.url).place}"

@@ -6,13 +6,20 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-from ldpstream.device.clock import Look
-from ldpstream.device.memory import LIMIT, Enrolment, Entry, Made, Memory, RefusalCount
-from ldpstream.device.store import Store
+from ldpstream.device.clock import ClockReading
+from ldpstream.device.memory import (
+    LIMIT,
+    LedgerContent,
+    LedgerEntry,
+    RefusalCount,
+    StoredEnrolment,
+    StoredPromise,
+)
+from ldpstream.device.store import DeviceStore
 from ldpstream.errors import Mistake, Problem
 from ldpstream.machine_clock import MachineClock, SystemClock
 from ldpstream.privacy.ledger import Budget
-from ldpstream.protocol.terms import Selection, Terms
+from ldpstream.protocol.terms import SelectionMethod, Terms
 
 MAGIC = b"SQLite format 3\0"
 """How every file of a device begins."""
@@ -69,7 +76,7 @@ class Status:
     limit: LimitStatus | None
     earlier_limits: tuple[LimitStatus, ...]
     """Limits that were replaced or removed, and bind until their span has passed."""
-    entries: tuple[Entry, ...]
+    entries: tuple[LedgerEntry, ...]
     refusals: tuple[RefusalCount, ...]
 
     @property
@@ -100,7 +107,7 @@ def read_status(path: Path, clock: MachineClock | None = None) -> Status:
     with path.open("rb") as file:
         if file.read(len(MAGIC)) != MAGIC:
             raise Mistake(Problem.DATA_FILE, file=path, what="no device's file", fix="give one")
-    memory, now = Store(path).load(), Look.at(clock or SystemClock())
+    memory, now = DeviceStore(path).load(), ClockReading.at(clock or SystemClock())
     own_ms = memory.own.resumed(now).own_ms
     streams = tuple(_stream(memory, one, own_ms, now.wall_ms) for one in memory.enrolments)
     limits = [_limit(memory, streams, one, own_ms, now.wall_ms) for one in _limits(memory, own_ms)]
@@ -113,7 +120,9 @@ def read_status(path: Path, clock: MachineClock | None = None) -> Status:
     )
 
 
-def _stream(memory: Memory, enrolment: Enrolment, own_ms: int, wall_ms: int) -> StreamStatus:
+def _stream(
+    memory: LedgerContent, enrolment: StoredEnrolment, own_ms: int, wall_ms: int
+) -> StreamStatus:
     t = enrolment.terms.timestamp_at(wall_ms)
     terms, limit = enrolment.terms_at(t), memory.limit_ledger(enrolment)
     own = memory.ledger(enrolment, terms)
@@ -134,13 +143,17 @@ def _stream(memory: Memory, enrolment: Enrolment, own_ms: int, wall_ms: int) -> 
     )
 
 
-def _limits(memory: Memory, own_ms: int) -> Iterator[Made]:
+def _limits(memory: LedgerContent, own_ms: int) -> Iterator[StoredPromise]:
     """Yield the limits over all streams that bind now."""
     return (one for one in memory.promises if one.scope == LIMIT and one.binds(own_ms))
 
 
 def _limit(
-    memory: Memory, streams: Sequence[StreamStatus], limit: Made, own_ms: int, wall_ms: int
+    memory: LedgerContent,
+    streams: Sequence[StreamStatus],
+    limit: StoredPromise,
+    own_ms: int,
+    wall_ms: int,
 ) -> LimitStatus:
     debits = tuple((one.own_ms, one.nano) for one in memory.entries)
     return LimitStatus(
@@ -154,7 +167,7 @@ def _limit(
 
 def _costs(terms: Terms) -> int:
     """Return the least that a report costs: with slots each costs all of epsilon."""
-    return terms.epsilon_nano if terms.selection is Selection.SLOTS else 1
+    return terms.epsilon_nano if terms.selection is SelectionMethod.SLOTS else 1
 
 
 def _spent(debits: tuple[tuple[int, int], ...], begin_ms: int) -> int:

@@ -7,7 +7,7 @@ from html import escape
 
 from ldpstream.device.display import LAST_REPORTS, Row, limit_remarks, status_object
 from ldpstream.device.status import Status, StreamStatus
-from ldpstream.protocol.promise import Promise, lasting, plain
+from ldpstream.protocol.promise import PromiseInWords, lasting, plain
 
 STYLE = """
 :root { color-scheme: light dark }
@@ -62,7 +62,7 @@ def _body(found: Status) -> Iterator[str]:
 
 
 def _stream(found: StreamStatus) -> Iterator[str]:
-    terms, promise = found.terms, Promise.of(found.terms)
+    terms, promise = found.terms, PromiseInWords.of(found.terms)
     yield f"<h2>{escape(terms.stream)}</h2>"
     yield f"<p><strong>{escape(promise.sentence)}</strong></p>"
     yield f"<p>{escape(promise.explanation)}</p>"

@@ -17,18 +17,18 @@ from functools import lru_cache
 from pathlib import Path
 from typing import Any
 
-from ldpstream.device.change import Change
-from ldpstream.device.clock import Look, OwnTime
+from ldpstream.device.clock import ClockReading, OwnTime
+from ldpstream.device.file_transaction import FileTransaction
 from ldpstream.device.memory import (
     COLUMNS,
-    Enrolment,
-    Entry,
     Forgotten,
-    Made,
-    Memory,
+    LedgerContent,
+    LedgerEntry,
     Pin,
     RefusalCount,
     Scope,
+    StoredEnrolment,
+    StoredPromise,
     read_policy,
     read_renamed,
     read_terms,
@@ -52,7 +52,7 @@ class LedgerUnusable(LdpStreamError):
     """
 
 
-class Store:
+class DeviceStore:
     """The file of one device."""
 
     def __init__(
@@ -86,7 +86,7 @@ class Store:
         with _connection(draft) as connection:
             connection.execute("BEGIN IMMEDIATE")
             make_tables(connection)
-            own = OwnTime(0, Look.at(self.clock))
+            own = OwnTime(0, ClockReading.at(self.clock))
             insert_device(connection, new_secret(), first_install, own, stamp=stamp)
             connection.execute("COMMIT")
         return stamp
@@ -103,7 +103,7 @@ class Store:
         except FileExistsError:
             raise Mistake(Problem.LEDGER_EXISTS, file=self.path.name) from None
 
-    def load(self) -> Memory:
+    def load(self) -> LedgerContent:
         """Return the whole content, and change nothing."""
         with self._faults(), _connection(self.path) as connection:
             self._check_format(connection)
@@ -119,7 +119,7 @@ class Store:
             return True  # gone: the next transaction says so
 
     @contextmanager
-    def change(self) -> Iterator[Change]:
+    def change(self) -> Iterator[FileTransaction]:
         """Read, decide and commit in one exclusive transaction, with other processes locked out.
 
         If it raises, the change may still be on disk: send nothing.
@@ -138,7 +138,7 @@ class Store:
             known = change.made or change.vouched_for
             self._left = (_state(self.path.stat()), change.stamp) if known else None
 
-    def _begin(self, connection: sqlite3.Connection, found: os.stat_result) -> Change:
+    def _begin(self, connection: sqlite3.Connection, found: os.stat_result) -> FileTransaction:
         if found.st_nlink > 1:  # SQLite finds the journal by the file's name
             raise OSError("has another name too (a hard link); remove that one")
         seen = self._left is not None and self._left[0] == _state(found)
@@ -150,22 +150,22 @@ class Store:
         # `_left` was read after the lock was released: the stamp tells whether another wrote then.
         untouched = self._left == (_state(found), stamp)
         # Resumed once, so that all checks, debits and marks of a transaction share one timeline.
-        own = memory.own.resumed(Look.at(self.clock))
-        another_boot = own.look.boot != memory.own.look.boot
+        own = memory.own.resumed(ClockReading.at(self.clock))
+        another_boot = own.clocks.boot != memory.own.clocks.boot
         memory = replace(memory, own=own)
         # What release 0.1.0 has sent is unknown, whoever vouches for its file.
         vouched_for = untouched or (migrated != 1 and self._witness.vouches(found, stamp))
         if vouched_for and not untouched:
             self._witness.committed(stamp)  # else a rollback of what is sent now could go unnoticed
-        change = Change(connection, memory, stamp, vouched_for, _memory)
+        change = FileTransaction(connection, memory, stamp, vouched_for, _memory)
         # Own time is most exact within a boot.
         change.made = migrated is not None or another_boot
         return change
 
     def _commit(
-        self, connection: sqlite3.Connection, change: Change, found: os.stat_result
+        self, connection: sqlite3.Connection, change: FileTransaction, found: os.stat_result
     ) -> None:
-        now, change.stamp = Look.at(self.clock), self._witness.stamp(found)
+        now, change.stamp = ClockReading.at(self.clock), self._witness.stamp(found)
         connection.execute(
             "UPDATE device SET own_ms = ?, wall_ms = ?, steady_ms = ?, boot = ?, stamp = ?,"
             " past_known = min(past_known, ?)",  # of a restored copy it is not
@@ -194,7 +194,7 @@ class Store:
         ((found,),) = connection.execute("PRAGMA user_version")
         if found not in MIGRATIONS:
             return None
-        MIGRATIONS[found](connection, Look.at(self.clock))
+        MIGRATIONS[found](connection, ClockReading.at(self.clock))
         return int(found)
 
     def _check_format(self, connection: sqlite3.Connection) -> None:
@@ -248,7 +248,7 @@ def _connection(path: Path) -> Iterator[sqlite3.Connection]:
         connection.close()
 
 
-def _memory(connection: sqlite3.Connection) -> tuple[Memory, str]:
+def _memory(connection: sqlite3.Connection) -> tuple[LedgerContent, str]:
     device = connection.execute(
         "SELECT secret, rejoins, past_known, own_ms, wall_ms, steady_ms, boot, stamp FROM device"
     ).fetchone()
@@ -267,17 +267,17 @@ def _memory(connection: sqlite3.Connection) -> tuple[Memory, str]:
         "SELECT code, times, last_ms, detail, enrolment FROM refusals ORDER BY last_ms"
     )
     secret, rejoins, past_known, own_ms, wall_ms, steady_ms, boot, stamp = device
-    memory = Memory(
+    memory = LedgerContent(
         secret,
         rejoins,
         bool(past_known),
-        OwnTime(own_ms, Look(wall_ms, steady_ms, boot)),
+        OwnTime(own_ms, ClockReading(wall_ms, steady_ms, boot)),
         tuple(map(_enrolment, enrolled)),
         tuple(
-            Made(nano, span, until, Scope(first, last), since)
+            StoredPromise(nano, span, until, Scope(first, last), since)
             for nano, span, until, first, last, since in promises
         ),
-        tuple(Entry(*row) for row in entries),
+        tuple(LedgerEntry(*row) for row in entries),
         tuple(Forgotten(at_ms, Scope(first, last)) for at_ms, first, last in forgotten),
         tuple(Pin(pin, Scope(first, last)) for pin, first, last in pins),
         tuple(RefusalCount(*row) for row in refusals),
@@ -286,10 +286,10 @@ def _memory(connection: sqlite3.Connection) -> tuple[Memory, str]:
 
 
 @lru_cache(maxsize=256)  # all are read in every transaction, and few change
-def _enrolment(row: tuple[Any, ...]) -> Enrolment:
+def _enrolment(row: tuple[Any, ...]) -> StoredEnrolment:
     place, url, terms, level, following, renamed, secret, rejoins, number, key, slot_key = row[:11]
     policy, reserve_nano, reserved_ms, at_ms, others = row[11:]
-    return Enrolment(
+    return StoredEnrolment(
         url,
         read_terms(terms, level),
         number,

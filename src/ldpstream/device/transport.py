@@ -11,9 +11,9 @@ from functools import cached_property, partial
 from selectors import EVENT_READ, EVENT_WRITE, DefaultSelector
 from typing import Any, TypeVar
 
+from ldpstream.device.deadline import Deadline
 from ldpstream.device.exchange import Address, Connect, Request, Response, unreachable
 from ldpstream.device.http1 import AnswerReader, BadAnswer, write_request
-from ldpstream.device.patience import Patience
 
 READ_BYTES = 64 << 10
 T = TypeVar("T")
@@ -33,20 +33,20 @@ class HttpTransport:
 
     def send(self, url: str, request: Request) -> Response:
         address = Address.of(url)
-        patience = Patience(request.patience, request.stop)
+        deadline = Deadline(request.patience, request.stop)
         try:
             written = write_request(address, request)
             if (kept := self._take(url)) is not None:
                 reader = AnswerReader()
                 try:
-                    return self._exchange(url, kept, written, reader, patience)
+                    return self._exchange(url, kept, written, reader, deadline)
                 except (OSError, BadAnswer):
                     # The other side may have closed it because it was idle. All requests of a
                     # device are idempotent, so this one can be sent again.
                     if reader.started:
                         raise
-            line = self._connect(address, patience)
-            return self._exchange(url, line, written, AnswerReader(), patience)
+            line = self._connect(address, deadline)
+            return self._exchange(url, line, written, AnswerReader(), deadline)
         except (OSError, ValueError) as fault:
             # ValueError: a host or path that makes no valid request, or an answer that is not HTTP.
             raise unreachable(url, fault) from fault
@@ -57,7 +57,7 @@ class HttpTransport:
             self._kept = url, kept
             return
         try:
-            line = self._connect(Address.of(url), Patience(step.patience, step.stop))
+            line = self._connect(Address.of(url), Deadline(step.patience, step.stop))
         except (OSError, ValueError) as fault:
             raise unreachable(url, fault) from fault
         self._kept = url, line
@@ -68,17 +68,17 @@ class HttpTransport:
         line: socket.socket,
         written: bytes,
         reader: AnswerReader,
-        patience: Patience,
+        deadline: Deadline,
     ) -> Response:
         try:
             with suppress(ConnectionError):  # the answer may have come before the reset
                 rest = memoryview(written)
                 while rest:
-                    sent = _until_done(partial(line.send, rest), line, EVENT_WRITE, patience)
+                    sent = _until_done(partial(line.send, rest), line, EVENT_WRITE, deadline)
                     rest = rest[sent:]
             response = None
             while response is None:
-                data = _until_done(partial(line.recv, READ_BYTES), line, EVENT_READ, patience)
+                data = _until_done(partial(line.recv, READ_BYTES), line, EVENT_READ, deadline)
                 response = reader.feed(data) if data else reader.end()
         except BaseException:
             # Also when interrupted: a late answer must not be taken for that of the next request.
@@ -103,27 +103,27 @@ class HttpTransport:
         self.close()
         return None
 
-    def _connect(self, address: Address, patience: Patience) -> socket.socket:
+    def _connect(self, address: Address, deadline: Deadline) -> socket.socket:
         """Try all addresses of the host in turn, each with its share of the time left."""
         found = socket.getaddrinfo(address.host, address.port, type=socket.SOCK_STREAM)
         fault: OSError = OSError("its host has no address")
         for tried, (family, kind, protocol, _, place) in enumerate(found):
-            patience.left()
+            deadline.left()
             line = socket.socket(family, kind, protocol)
             try:
-                return self._opened(line, place, address, patience.share(len(found) - tried))
+                return self._opened(line, place, address, deadline.share(len(found) - tried))
             except OSError as failed:
                 fault = failed
         raise fault
 
     def _opened(
-        self, line: socket.socket, place: Any, address: Address, patience: Patience
+        self, line: socket.socket, place: Any, address: Address, deadline: Deadline
     ) -> socket.socket:
         try:
             line.setblocking(False)
             with suppress(BlockingIOError):
                 line.connect(place)
-            _wait(line, EVENT_WRITE, patience)
+            _wait(line, EVENT_WRITE, deadline)
             if code := line.getsockopt(socket.SOL_SOCKET, socket.SO_ERROR):
                 raise OSError(code, os.strerror(code))
             line.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
@@ -135,7 +135,7 @@ class HttpTransport:
                 do_handshake_on_connect=False,
                 suppress_ragged_eofs=False,  # an answer that the network cut short is not valid
             )
-            _until_done(secured.do_handshake, line, EVENT_READ, patience)
+            _until_done(secured.do_handshake, line, EVENT_READ, deadline)
         except BaseException:
             line.close()
             raise
@@ -152,22 +152,22 @@ class HttpTransport:
             self._kept = None
 
 
-def _until_done(step: Callable[[], T], line: socket.socket, event: int, patience: Patience) -> T:
+def _until_done(step: Callable[[], T], line: socket.socket, event: int, deadline: Deadline) -> T:
     """Repeat a step of a non-blocking socket, whenever the socket is ready, until it is done."""
     while True:
-        patience.left()
+        deadline.left()
         try:
             return step()
         except ssl.SSLWantReadError:
-            _wait(line, EVENT_READ, patience)
+            _wait(line, EVENT_READ, deadline)
         except ssl.SSLWantWriteError:
-            _wait(line, EVENT_WRITE, patience)
+            _wait(line, EVENT_WRITE, deadline)
         except BlockingIOError:
-            _wait(line, event, patience)
+            _wait(line, event, deadline)
 
 
-def _wait(line: socket.socket, event: int, patience: Patience) -> None:
+def _wait(line: socket.socket, event: int, deadline: Deadline) -> None:
     with DefaultSelector() as ready:
         ready.register(line, event)
-        while not ready.select(patience.left()):
+        while not ready.select(deadline.left()):
             pass

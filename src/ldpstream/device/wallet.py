@@ -13,19 +13,19 @@ from decimal import Decimal
 from fractions import Fraction
 from typing import TypeVar
 
-from ldpstream.device.change import Change
-from ldpstream.device.clock import Look
+from ldpstream.device.clock import ClockReading
 from ldpstream.device.exchange import Address
+from ldpstream.device.file_transaction import FileTransaction
 from ldpstream.device.memory import (
     EVERYONE,
     LIMIT,
-    Enrolment,
-    Entry,
-    Made,
-    Memory,
+    LedgerContent,
+    LedgerEntry,
     RefusalCount,
+    StoredEnrolment,
+    StoredPromise,
 )
-from ldpstream.device.store import LedgerUnusable, Store
+from ldpstream.device.store import DeviceStore, LedgerUnusable
 from ldpstream.durations import EXAMPLES, milliseconds, spelled
 from ldpstream.errors import LdpStreamError, Mistake, Problem
 from ldpstream.privacy.epsilon import Epsilon
@@ -36,7 +36,7 @@ from ldpstream.protocol.identity import enrolment_secret, number_of
 from ldpstream.protocol.limits import LATEST_MS
 from ldpstream.protocol.names import shown, whole
 from ldpstream.protocol.succession import Policy, objection
-from ldpstream.protocol.terms import Selection, Terms, TermsRefused
+from ldpstream.protocol.terms import SelectionMethod, Terms, TermsRefused
 
 MARKS_PER_SPAN = 8
 """How often per window own time is saved after a report: a reboot loses at most one such part."""
@@ -89,9 +89,9 @@ class Wallet:
     processes may share a file.
     """
 
-    memory: Memory
+    memory: LedgerContent
 
-    def __init__(self, store: Store, source: Source) -> None:
+    def __init__(self, store: DeviceStore, source: Source) -> None:
         self.store = store
         self.clock = store.clock
         self.source = source
@@ -104,7 +104,7 @@ class Wallet:
             pass
 
     @contextmanager
-    def change(self) -> Iterator[Change]:
+    def change(self) -> Iterator[FileTransaction]:
         """Change the file in an exclusive transaction, and know afterwards what is in it."""
         with self.store.change() as change:
             self.memory = change.memory
@@ -115,13 +115,13 @@ class Wallet:
             yield change
         self.memory = change.memory
 
-    def _count_as_spent(self, change: Change, terms: Terms | None = None) -> None:
+    def _count_as_spent(self, change: FileTransaction, terms: Terms | None = None) -> None:
         """Debit everything now: anything may have been sent up to this moment (rule 6)."""
         own_ms = self.own_ms() + 1
         known = [(one.id, one.terms) for one in change.memory.enrolments]
         given = known if terms is None else [*known, (0, terms)]
         nano = max(one.epsilon_nano for _, one in given)
-        change.enter(Entry(0, "", nano, None, own_ms, self.clock.wall_ms()))
+        change.enter(LedgerEntry(0, "", nano, None, own_ms, self.clock.wall_ms()))
         change.forgotten(own_ms, EVERYONE)  # the entry is for people: this binds any promise
         change.accounted_for = True
         for place, one in given:
@@ -135,11 +135,11 @@ class Wallet:
 
     def own_ms(self) -> int:
         """Return own time now, in milliseconds, rounded down."""
-        return self.memory.own.at(Look.at(self.clock))
+        return self.memory.own.at(ClockReading.at(self.clock))
 
     # --- enrolments -------------------------------------------------------------------------------
 
-    def at(self, place: str, stream: str) -> Enrolment | None:
+    def at(self, place: str, stream: str) -> StoredEnrolment | None:
         """Return the enrolment in this stream of the collector at this place."""
         return next(
             (
@@ -150,7 +150,7 @@ class Wallet:
             None,
         )
 
-    def enrolled(self, enrolment_id: int) -> Enrolment:
+    def enrolled(self, enrolment_id: int) -> StoredEnrolment:
         """Return an enrolment as it is now; refuse if the stream was left."""
         known = self.memory.enrolment(enrolment_id)
         if known is None:
@@ -175,7 +175,7 @@ class Wallet:
 
     def enrol(
         self,
-        offered: Enrolment,
+        offered: StoredEnrolment,
         accept: Policy | None = None,
         reserve_nano: int | None = None,
         *,
@@ -229,7 +229,9 @@ class Wallet:
         facts = {"file": self.store.path.name, "stream": terms.stream, "place": place}
         raise Mistake(Problem.STREAM_ELSEWHERE, **facts)
 
-    def _enrol_again(self, change: Change, known: Enrolment, offered: Enrolment) -> None:
+    def _enrol_again(
+        self, change: FileTransaction, known: StoredEnrolment, offered: StoredEnrolment
+    ) -> None:
         """Store what has changed; the ledger goes on, and a promise that was left still binds."""
         level = offered.terms.level
         if known.successor is not None and _goes_over(known.terms, known.successor, offered.terms):
@@ -251,7 +253,9 @@ class Wallet:
         if known.terms.level != level:
             self.end(change, known)
 
-    def end(self, change: Change, enrolment: Enrolment, *, leaves: bool = False) -> Made | None:
+    def end(
+        self, change: FileTransaction, enrolment: StoredEnrolment, *, leaves: bool = False
+    ) -> StoredPromise | None:
         """End the promise of the terms in force, which binds until its span has passed.
 
         It binds spans that hold, as far as anybody knows, a report that was made under it. Return
@@ -263,12 +267,12 @@ class Wallet:
         if not any(moment > own_ms - promise.span for moment in (*made, *unknown)):
             return None
         until_ms = own_ms + 1 + promise.span
-        ended = Made(promise.epsilon_nano, promise.span, until_ms, enrolment.scope)
+        ended = StoredPromise(promise.epsilon_nano, promise.span, until_ms, enrolment.scope)
         if not leaves:
             change.end(ended)
         return ended
 
-    def follow(self, change: Change, enrolled: Enrolment, new: Terms) -> None:
+    def follow(self, change: FileTransaction, enrolled: StoredEnrolment, new: Terms) -> None:
         """Store that these terms were accepted, for timestamps from their start on.
 
         From then on t says under which terms a report was made, so earlier reports of such t go.
@@ -277,7 +281,9 @@ class Wallet:
         change.enrol(replace(enrolled, successor=new))
         change.drop_reports(enrolled, but=range(new.succeeds.from_t))
 
-    def keep(self, change: Change, enrolled: Enrolment, terms: Terms, own_ms: int) -> None:
+    def keep(
+        self, change: FileTransaction, enrolled: StoredEnrolment, terms: Terms, own_ms: int
+    ) -> None:
         """Let a successor's promise bind every span that holds the report made now under it.
 
         Label time may be wrong, and the device go on under the terms of before: see `go_over`.
@@ -285,10 +291,10 @@ class Wallet:
         promise = terms.promise
         until_ms = own_ms + promise.span
         change.prolong(
-            Made(promise.epsilon_nano, promise.span, until_ms, enrolled.scope, own_ms - 1)
+            StoredPromise(promise.epsilon_nano, promise.span, until_ms, enrolled.scope, own_ms - 1)
         )
 
-    def go_over(self, change: Change, enrolled: Enrolment) -> Enrolment:
+    def go_over(self, change: FileTransaction, enrolled: StoredEnrolment) -> StoredEnrolment:
         """Drop the terms before the successor, and the reports under them.
 
         Only now, when others follow those: until then a time that was wrong costs nothing.
@@ -300,7 +306,7 @@ class Wallet:
         change.enrol(now)
         return now
 
-    def forget(self, change: Change, own_ms: int) -> None:
+    def forget(self, change: FileTransaction, own_ms: int) -> None:
         """Delete the debits and promises that nothing depends on any more."""
         change.forget(own_ms)
         # Another process may still read a value for which it was checked against a promise; it
@@ -349,7 +355,9 @@ class Wallet:
             if wanted is None:
                 change.set_limit(None)
             else:
-                change.set_limit(Made(wanted.epsilon_nano, wanted.span, None, LIMIT, own_ms))
+                change.set_limit(
+                    StoredPromise(wanted.epsilon_nano, wanted.span, None, LIMIT, own_ms)
+                )
 
     def set_reserve(self, enrolment_id: int, nano: int) -> None:
         """Keep so much of the limit free for one stream."""
@@ -359,14 +367,14 @@ class Wallet:
             self._check_limit(offered, known)
             change.enrol(offered)
 
-    def _check_limit(self, offered: Enrolment, known: Enrolment | None) -> None:
+    def _check_limit(self, offered: StoredEnrolment, known: StoredEnrolment | None) -> None:
         """Refuse an enrolment that the limit would never let report, or reserves beyond it."""
         limit = self.memory.limit
         if limit is None:
             return
         terms = offered.terms
         others = sum(one.reserve_nano for one in self.memory.enrolments if one != known)
-        at_once = terms.epsilon_nano if terms.selection is Selection.SLOTS else 1
+        at_once = terms.epsilon_nano if terms.selection is SelectionMethod.SLOTS else 1
         needed = others + max(offered.reserve_nano, at_once)
         if needed > limit.epsilon_nano:
             raise _too_small(limit, needed)
@@ -389,7 +397,7 @@ class Wallet:
         counted = RefusalCount(code, times, self.clock.wall_ms(), detail, place)
         self._refusals[place, code] = counted
 
-    def save_refusals(self, change: Change | None = None) -> None:
+    def save_refusals(self, change: FileTransaction | None = None) -> None:
         """Save the counts of refusals; ignore a disk that fails, since they are only counts."""
         if not self._refusals:
             return
@@ -413,7 +421,7 @@ class Wallet:
             for one in memory.entries
             if one.own_ms > own_ms - (span := memory.kept_for(one.scope))
         ]
-        passed = self.clock.steady_ms() - memory.own.look.steady_ms
+        passed = self.clock.steady_ms() - memory.own.clocks.steady_ms
         if spans and passed * MARKS_PER_SPAN >= min(spans):
             with suppress(LedgerUnusable), self.change() as change:
                 change.mark_time()
@@ -424,7 +432,7 @@ class Wallet:
         self.mark_time()
 
 
-def _policy(accept: Policy | None, known: Enrolment | None, terms: Terms) -> Policy:
+def _policy(accept: Policy | None, known: StoredEnrolment | None, terms: Terms) -> Policy:
     """Return what the application agrees to from now on; floors that it does not give stay.
 
     They are those of the window under which the device first enrolled at this level.
@@ -450,7 +458,7 @@ def _goes_over(old: Terms, new: Terms, offered: Terms) -> bool:
     return offered.pin == new.pin and not old.has_level(offered.level)
 
 
-def _following(known: Enrolment, old: Terms, offered: Enrolment) -> Terms | None:
+def _following(known: StoredEnrolment, old: Terms, offered: StoredEnrolment) -> Terms | None:
     """Return the terms that will follow `old`, those of the enrolment at the level chosen now.
 
     They are held against what the person has now, at that level: terms that were accepted at

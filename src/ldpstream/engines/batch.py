@@ -5,7 +5,7 @@ from __future__ import annotations
 import uuid
 from dataclasses import dataclass, field
 
-from ldpstream.collector.report_log.counts import BatchCount, Outcome
+from ldpstream.collector.report_log.counts import BatchCount, CountOutcome
 from ldpstream.collector.report_log.messages import LoggedRound
 from ldpstream.oracles.collector_half import Support
 
@@ -19,15 +19,15 @@ class BatchBuilder:
     last: int
     attempt: uuid.UUID = field(default_factory=uuid.uuid4)
     runs: int = 0
-    _outcomes: dict[str, Outcome] = field(default_factory=dict)
+    _outcomes: dict[str, CountOutcome] = field(default_factory=dict)
     _ends: dict[str, tuple[int, int]] = field(default_factory=dict)
 
-    def add(self, wanted: LoggedRound, outcome: Outcome) -> None:
+    def add(self, wanted: LoggedRound, outcome: CountOutcome) -> None:
         before = self._outcomes.get(wanted.name)
         self._outcomes[wanted.name] = outcome if before is None else before + outcome
 
     def late(self, wanted: LoggedRound, number: int) -> None:
-        self.add(wanted, Outcome(Support.none(wanted.counters), late=number))
+        self.add(wanted, CountOutcome(Support.none(wanted.counters), late=number))
 
     def end(self, wanted: LoggedRound, sequence: int) -> None:
         self._ends[wanted.name] = (sequence, wanted.counters)

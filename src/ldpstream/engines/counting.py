@@ -15,9 +15,9 @@ import numpy as np
 
 from ldpstream.arrays import Bytes
 from ldpstream.collector.kernels.device_table import ABSENT, DeviceTable
-from ldpstream.collector.report_log.contract import Entry
-from ldpstream.collector.report_log.counts import Outcome
-from ldpstream.collector.report_log.messages import Kind, LoggedRound, read_header
+from ldpstream.collector.report_log.contract import LogEntry
+from ldpstream.collector.report_log.counts import CountOutcome
+from ldpstream.collector.report_log.messages import LoggedRound, MessageKind, read_header
 from ldpstream.collector.reports.records import Records
 from ldpstream.engines.shards import split
 from ldpstream.oracles.collector_half import Support
@@ -29,7 +29,7 @@ GATHERED_BYTES = 256 << 10
 _RUN_ROW = np.dtype([("device", np.uint8, DEVICE_BYTES), ("print", "<u8")])
 
 
-class Aside(IntEnum):
+class ControlMarker(IntEnum):
     """A marker in place of the shard of a part that has no records to count."""
 
     LATE = -1
@@ -37,7 +37,7 @@ class Aside(IntEnum):
 
 
 @dataclass(frozen=True)
-class Part:
+class ShardPart:
     """The records of one shard of a round; or how many of its records were late, or its end."""
 
     header: bytes
@@ -59,7 +59,7 @@ class _Gathering:
     size: int = 0
 
 
-def scatter(entries: Iterable[Entry], ends: Mapping[str, int]) -> Iterator[Part]:
+def scatter(entries: Iterable[LogEntry], ends: Mapping[str, int]) -> Iterator[ShardPart]:
     """Yield the parts of a range of the log, given where rounds end, by name.
 
     Reports after their round's end do not count, though a collector may have appended them.
@@ -67,12 +67,12 @@ def scatter(entries: Iterable[Entry], ends: Mapping[str, int]) -> Iterator[Part]
     gathering: dict[tuple[bytes, int], _Gathering] = {}
     for entry in entries:
         message = entry.message
-        if message.kind is Kind.END:
-            yield Part(message.header, Aside.END, entry.sequence)
+        if message.kind is MessageKind.END:
+            yield ShardPart(message.header, ControlMarker.END, entry.sequence)
             continue
         if entry.sequence > ends.get(message.round.name, entry.sequence):
             late = len(message.records)
-            yield Part(message.header, Aside.LATE, entry.sequence, late=late)
+            yield ShardPart(message.header, ControlMarker.LATE, entry.sequence, late=late)
             continue
         for shard, records in split(message.records):
             key = (message.header, shard)
@@ -85,8 +85,8 @@ def scatter(entries: Iterable[Entry], ends: Mapping[str, int]) -> Iterator[Part]
         yield _part(key, gathered)
 
 
-def _part(key: tuple[bytes, int], gathered: _Gathering) -> Part:
-    return Part(*key, gathered.sequence, b"".join(gathered.pieces))
+def _part(key: tuple[bytes, int], gathered: _Gathering) -> ShardPart:
+    return ShardPart(*key, gathered.sequence, b"".join(gathered.pieces))
 
 
 class ShardCount:
@@ -99,7 +99,7 @@ class ShardCount:
         for run in earlier:
             rows = np.frombuffer(run, _RUN_ROW)
             self._seen.add(rows["device"], rows["print"])
-        self.outcome = Outcome.none(wanted.counters)
+        self.outcome = CountOutcome.none(wanted.counters)
         self._fresh: list[bytes] = []
 
     def add(self, packed: bytes) -> None:
@@ -115,7 +115,7 @@ class ShardCount:
             support = self._collector.count([new.reports])
             self._fresh.append(_run(new.devices, new.fingerprints))
         others = len(records) - len(new) - repeated
-        self.outcome += Outcome(support, repeated=repeated, conflicting=others)
+        self.outcome += CountOutcome(support, repeated=repeated, conflicting=others)
 
     @property
     def run(self) -> bytes:

@@ -9,8 +9,8 @@ from collections.abc import Sequence
 from ldpstream.collector.report_log.contract import ReportLog
 from ldpstream.collector.report_log.counts import LogCounts
 from ldpstream.engines.batch import BatchBuilder, ends_within
-from ldpstream.engines.counting import Aside, Part, ShardCount, scatter
-from ldpstream.engines.pace import Heartbeat, batch_end
+from ldpstream.engines.batch_size import Heartbeat, batch_end
+from ldpstream.engines.counting import ControlMarker, ShardCount, ShardPart, scatter
 from ldpstream.errors import Mistake
 
 IDLE_SECONDS = 0.1
@@ -62,11 +62,11 @@ def known_ends(log: ReportLog, counts: LogCounts, stream: str, after: int) -> di
     return counts.ended(stream) | log.ends(stream, after)
 
 
-def _take(part: Part, batch: BatchBuilder, tables: Tables, counts: LogCounts) -> None:
+def _take(part: ShardPart, batch: BatchBuilder, tables: Tables, counts: LogCounts) -> None:
     wanted = part.round
-    if part.shard == Aside.END:
+    if part.shard == ControlMarker.END:
         batch.end(wanted, part.sequence)
-    elif part.shard == Aside.LATE:
+    elif part.shard == ControlMarker.LATE:
         batch.late(wanted, part.late)
     else:
         key = (part.header, part.shard)

@@ -9,7 +9,7 @@ from typing import Any, Protocol
 
 from ldpstream.collector.report_log.contract import ReportLog
 from ldpstream.collector.report_log.counts import LogCounts, LogTally
-from ldpstream.collector.store.contract import Round
+from ldpstream.collector.store.contract import StoredRound
 from ldpstream.engines.counting import ShardCount, scatter
 from ldpstream.oracles.collector_half import Support
 from ldpstream.protocol.strata import ask_name
@@ -38,7 +38,7 @@ Recount = Callable[[Sequence[Retained]], Supports]
 class Rounds(Protocol):
     """A store, or an archive of one."""
 
-    def rounds(self, stream: str, after_t: int) -> list[Round]: ...
+    def rounds(self, stream: str, after_t: int) -> list[StoredRound]: ...
 
 
 def retained(log: ReportLog, stream: str) -> list[Retained]:

@@ -17,17 +17,17 @@ from typing import Protocol, TypeVar
 from ldpstream.device import Acceptance, AsyncDevice, Refused, Terms, Unreachable
 from ldpstream.device.async_transport import AsyncHttpTransport
 from ldpstream.device.exchange import AsyncTransport
-from ldpstream.device.session import Heard
+from ldpstream.device.session import PollResult
 from ldpstream.domain import Domain
 from ldpstream.errors import Mistake, Problem
 from ldpstream.fleet.deliveries import reason_of
+from ldpstream.fleet.fault_injection import FaultRates, FaultyTransport, LostMessage
 from ldpstream.fleet.folders import memory_folder
 from ldpstream.fleet.gateway import Gateway
-from ldpstream.fleet.levels import Levels
-from ldpstream.fleet.reader import Judged, Reader
+from ldpstream.fleet.levels import LevelShares
+from ldpstream.fleet.reader import JudgedRelease, ReleaseReader
 from ldpstream.fleet.text_reader import reader_of
 from ldpstream.fleet.users import Users
-from ldpstream.fleet.weather import Line, Lost, Weather
 from ldpstream.lab.metrics import Metrics
 from ldpstream.lab.parts import Parts
 from ldpstream.lab.vocabulary import Found
@@ -47,12 +47,12 @@ MOST_REAL = 20_000
 
 Progress = Callable[[str, int, int], None]
 """Called with a stage, how much of it is done, and the total (0: unknown)."""
-Watch = Callable[[Judged], None]
+Watch = Callable[[JudgedRelease], None]
 T = TypeVar("T")
 
 
 @dataclass(frozen=True)
-class Plan:
+class FleetPlan:
     """The settings of a run."""
 
     url: str
@@ -63,7 +63,7 @@ class Plan:
     """Where the values come from."""
     devices: int
     seconds: float
-    weather: Weather = field(default_factory=Weather)
+    faults: FaultRates = field(default_factory=FaultRates)
     gateway: bool = False
     gradual: bool = False
     """With a gateway: devices report as soon as they are enrolled, while others still enrol."""
@@ -76,14 +76,14 @@ class Plan:
     """Where the devices' files are kept; None is in memory, and gone at the end."""
     state: Path | None = None
     """Where simulated devices are kept; None is in memory, and gone at the end."""
-    levels: Levels = field(default_factory=Levels)
+    levels: LevelShares = field(default_factory=LevelShares)
     """The levels of privacy that users choose."""
     parts: Parts | None = None
     """The public attributes of users, who hold other labels by them, or None if they have none."""
 
 
 @dataclass(frozen=True)
-class Outcome:
+class FleetOutcome:
     """The results of a run."""
 
     devices: int
@@ -94,7 +94,7 @@ class Outcome:
     refused: dict[str, int]
     """How often devices refused or were refused, by error code."""
     metrics: Metrics | None
-    judged: tuple[Judged, ...]
+    judged: tuple[JudgedRelease, ...]
     groups: dict[str, Metrics]
     """Of the groups that were released, written such as "country:de"."""
     found: Found | None = None
@@ -108,7 +108,7 @@ class StoppedEarly(Exception):
 class _Member:
     """One device with its connection."""
 
-    def __init__(self, path: Path, line: Line) -> None:
+    def __init__(self, path: Path, line: FaultyTransport) -> None:
         self.path = path
         self.line = line
         if path.exists():
@@ -119,13 +119,13 @@ class _Member:
 
     async def leave(self) -> None:
         """Stop all use of the device, so that its file may be deleted."""
-        self.line.offline = True  # for good: the weather changes for those who are here
+        self.line.offline = True  # for good: faults come and go for those who are here
         if self.task is not None:
             self.task.cancel()
             await asyncio.wait([self.task])
 
 
-class Speaker(Protocol):
+class ReportSender(Protocol):
     """What sends the reports of all devices, and counts what became of them."""
 
     delivered: int
@@ -140,7 +140,7 @@ class Fleet:
 
     def __init__(
         self,
-        plan: Plan,
+        plan: FleetPlan,
         progress: Progress = lambda *_: None,
         watch: Watch = lambda _: None,
         transport: AsyncTransport | None = None,
@@ -153,7 +153,7 @@ class Fleet:
         self._progress = progress
         self._watch = watch
         self._transport = transport or AsyncHttpTransport()
-        self._chance = Random(plan.seed)  # noqa: S311 - for the weather, not for reports
+        self._chance = Random(plan.seed)  # noqa: S311 - for faults, not for reports
         self._users = Users(plan.source, plan.devices, plan.seed, plan.parts)
         self._range: Range | None = None
         self._names: tuple[str, ...] = ()
@@ -162,7 +162,7 @@ class Fleet:
         """By user."""
         self._made = 0
         self._stopped = asyncio.Event()
-        self.speaker: Speaker | None = None
+        self.sender: ReportSender | None = None
         """The gateway, once the devices take part, if there is one."""
         self._delivered = self._undelivered = 0
         self._refused: Counter[str] = Counter()
@@ -176,14 +176,14 @@ class Fleet:
         """End as if the time were up; before the devices take part, raise `StoppedEarly`."""
         self._stopped.set()
 
-    async def run(self) -> Outcome:
+    async def run(self) -> FleetOutcome:
         """Enrol the devices, run them for the plan's seconds, and judge what was released."""
         allow_connections(self.most_connections)
         async with contextlib.AsyncExitStack() as stack:
             stack.push_async_callback(self._transport.close)
             self._folder = stack.enter_context(_folder(self._plan.folder))
             terms, gateway = await self._unless_stopped(self._prepare())
-            self.speaker = gateway
+            self.sender = gateway
             started = time.monotonic()
             query = query_of(terms.values)
             token = self._plan.read_token
@@ -191,7 +191,7 @@ class Fleet:
             reader = reader_of(terms, self._transport, self._plan.url, self._users, query, proof)
             await self._take_part(terms, reader, gateway)
             seconds = time.monotonic() - started
-        return Outcome(
+        return FleetOutcome(
             self._plan.devices,
             seconds,
             reader.seen,
@@ -216,14 +216,14 @@ class Fleet:
             stopping.cancel()
             await asyncio.wait([working, stopping])
 
-    async def _prepare(self) -> tuple[Terms, Speaker | None]:
+    async def _prepare(self) -> tuple[Terms, ReportSender | None]:
         """Enrol the devices, only the first of them if the others follow gradually."""
         terms = await self._enrol_first()
         if not self._plan.gradual:
             await self._enrol_others(ENROLLING_AT_ONCE)
         if not self._plan.gateway:
             return terms, None
-        line = Line(self._transport, self._plan.weather, self._chance)
+        line = FaultyTransport(self._transport, self._plan.faults, self._chance)
         gateway = Gateway(line, self._plan.url, self._plan.stream, self._online)
         gateway.check()
         return terms, gateway
@@ -300,13 +300,13 @@ class Fleet:
 
     async def _join(self, user: int) -> _Member:
         self._made += 1
-        line = Line(self._transport, self._plan.weather, self._chance)
+        line = FaultyTransport(self._transport, self._plan.faults, self._chance)
         member = _Member(self._folder / file_name(self._made), line)
         while True:
             try:
                 await self._enrol(member.device, self._plan.levels.of(user, self._plan.seed))
                 break
-            except Lost:  # the device has backed off between its own retries
+            except LostMessage:  # the device has backed off between its own retries
                 continue
         if self._plan.parts is not None:
             combination = int(self._users.combinations[user])
@@ -325,7 +325,9 @@ class Fleet:
             accept=Acceptance.NOT_LOOSER,
         )
 
-    async def _take_part(self, terms: Terms, reader: Reader, gateway: Speaker | None) -> None:
+    async def _take_part(
+        self, terms: Terms, reader: ReleaseReader, gateway: ReportSender | None
+    ) -> None:
         if gateway is not None:
             workers = [asyncio.create_task(gateway.run())]
             if self._plan.gradual:
@@ -361,7 +363,7 @@ class Fleet:
         """Run one device until it is cancelled, and count its outcomes."""
         await member.device.run(tell=self._count)
 
-    def _count(self, heard: Heard) -> None:
+    def _count(self, heard: PollResult) -> None:
         self._delivered += len(heard.delivered)
         self._undelivered += len(heard.undelivered)
         for fault in (*heard.refusals, *heard.undelivered):
@@ -369,10 +371,10 @@ class Fleet:
 
     async def _change_weather(self, terms: Terms) -> None:
         """Draw at each timestamp who is offline, who leaves and who joins."""
-        weather = self._plan.weather
+        faults = self._plan.faults
         while True:
             for member in self._members.values():
-                member.line.offline = self._chance.random() < weather.offline
+                member.line.offline = self._chance.random() < faults.offline
             leaving = [user for user in sorted(self._members) if self._leaves()]
             for user in leaving:
                 with contextlib.suppress(Unreachable):  # nobody can join now, so nobody leaves
@@ -389,14 +391,14 @@ class Fleet:
             left.path.unlink()
 
     def _leaves(self) -> bool:
-        return self._chance.random() < self._plan.weather.join
+        return self._chance.random() < self._plan.faults.join
 
-    async def _read(self, terms: Terms, reader: Reader) -> None:
+    async def _read(self, terms: Terms, reader: ReleaseReader) -> None:
         while True:
             await asyncio.sleep(_until_next(terms))
             await self._read_new(reader)
 
-    async def _read_new(self, reader: Reader) -> None:
+    async def _read_new(self, reader: ReleaseReader) -> None:
         with contextlib.suppress(Unreachable, Refused):
             for judged in await reader.read():
                 self._watch(judged)
@@ -404,17 +406,17 @@ class Fleet:
 
 
 def run_fleet(
-    plan: Plan,
+    plan: FleetPlan,
     progress: Progress = lambda *_: None,
     watch: Watch = lambda _: None,
     kind: type[Fleet] = Fleet,
-) -> Outcome:
+) -> FleetOutcome:
     """Run a plan on an event loop of its own. Ctrl-C ends it early, with the results so far.
 
     If there are none yet, since devices still enrol, it raises `KeyboardInterrupt`.
     """
 
-    async def live() -> Outcome:
+    async def live() -> FleetOutcome:
         fleet = kind(plan, progress, watch)
         with contextlib.suppress(ValueError, RuntimeError):  # only the main thread gets signals
             for number in (signal.SIGINT, signal.SIGTERM):

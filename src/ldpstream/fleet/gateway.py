@@ -14,7 +14,7 @@ from collections.abc import Callable, Iterable
 from functools import partial
 
 from ldpstream.device import AsyncDevice, LedgerUnusable, Refused, Unreachable
-from ldpstream.device.account import Account, Outcome, Submission
+from ldpstream.device.account import Account, CommittedReport, Outcome
 from ldpstream.device.answers import read_object, refusal_in
 from ldpstream.device.batches import BATCH
 from ldpstream.device.exchange import PATIENCE, AsyncTransport, Request, drive_async, never
@@ -26,7 +26,7 @@ from ldpstream.protocol.answers import Announcement, Round
 from ldpstream.protocol.limits import LONGEST_WAIT
 from ldpstream.protocol.messages import ListRounds
 from ldpstream.protocol.notice import Notice
-from ldpstream.protocol.terms import Selection
+from ldpstream.protocol.terms import SelectionMethod
 
 BREATH = 250
 """How many devices decide before the event loop serves the network again."""
@@ -41,7 +41,7 @@ LAST_CALL = 0.3
 drawn but arrives too late spends budget for nothing."""
 DELIVERIES = 2
 """How many deliveries as slow as the slowest of late must fit in before a deadline."""
-ERRANDS_AT_ONCE = 16
+UPDATES_AT_ONCE = 16
 """How many devices fetch terms or renew their keys at a time."""
 FORGETTING = 0.8
 """How much of the slowest delivery is remembered from timestamp to timestamp."""
@@ -64,14 +64,14 @@ class Gateway(Deliveries):
         self._answered_t = 0
         self._told = Notice()
         """The last notice: what the devices of the last batch are to know."""
-        self._errands: set[asyncio.Task[None]] = set()
+        self._updates: set[asyncio.Task[None]] = set()
         self._slowest = 0.0
         """Seconds of the slowest delivery of late: a busy machine needs more time for the next."""
 
     def check(self) -> None:
         """Refuse a stream with a roster, which asks each device by itself."""
-        speaker = self._speaker()
-        if speaker is not None and speaker.enrolled.terms.selection is Selection.ROSTER:
+        poller = self._poller()
+        if poller is not None and poller.enrolled.terms.selection is SelectionMethod.ROSTER:
             raise Mistake(
                 Problem.OPTION,
                 option="--gateway",
@@ -92,21 +92,21 @@ class Gateway(Deliveries):
                     failures += 1
                     await asyncio.sleep(backoff(failures))
         finally:
-            for errand in self._errands:
-                errand.cancel()
+            for update in self._updates:
+                update.cancel()
 
-    def _speaker(self) -> Account | None:
+    def _poller(self) -> Account | None:
         """Any device that is online: by its key the gateway may hear of a private stream."""
         device = next(iter(self.online()), None)
         return None if device is None else device.session.account
 
     async def _listen(self) -> Announcement:
         """Return the rounds to answer, as soon as there are new ones."""
-        speaker = self._speaker()
-        if speaker is not None and speaker.enrolled.terms.selection is Selection.SLOTS:
-            return await self._next_timestamp(speaker)
-        proof = None if speaker is None else speaker.proof(self._serial)
-        version = 1 if speaker is None else speaker.terms.version
+        poller = self._poller()
+        if poller is not None and poller.enrolled.terms.selection is SelectionMethod.SLOTS:
+            return await self._next_timestamp(poller)
+        proof = None if poller is None else poller.proof(self._serial)
+        version = 1 if poller is None else poller.terms.version
         message = ListRounds(self.stream, self._serial, LONGEST_WAIT, proof, version)
         request = Request.of(message, LONGEST_WAIT + PATIENCE)
         response = await self.transport.send(self.url, request)
@@ -116,19 +116,19 @@ class Gateway(Deliveries):
         self._serial = announcement.serial
         return announcement
 
-    async def _next_timestamp(self, speaker: Account) -> Announcement:
+    async def _next_timestamp(self, poller: Account) -> Announcement:
         """Wait until a timestamp begins that was not answered yet; its round follows from it."""
-        terms = speaker.enrolled.terms
-        t = max(speaker.t, 1)
+        terms = poller.enrolled.terms
+        t = max(poller.t, 1)
         if t == self._answered_t:
             t += 1
-        wait_ms = terms.start_of(t) - speaker.label.now_ms()
+        wait_ms = terms.start_of(t) - poller.label.now_ms()
         await asyncio.sleep(max(0, wait_ms) / 1000)
         self._answered_t = t
-        if not await self.goes_on(speaker.proof(), terms.version):
-            return Announcement(0, terms.pin, (), speaker.label.now_ms())
+        if not await self.goes_on(poller.proof(), terms.version):
+            return Announcement(0, terms.pin, (), poller.label.now_ms())
         # All of its devices go by one clock: one that lags behind would take its turn for ahead.
-        return Announcement(0, terms.pin, (Round.of_slot(terms, t),), speaker.label.now_ms())
+        return Announcement(0, terms.pin, (Round.of_slot(terms, t),), poller.label.now_ms())
 
     async def _answer(self, announcement: Announcement, heard_ms: int) -> None:
         """Let every device decide; if it is too early for some, let those decide again later."""
@@ -149,7 +149,7 @@ class Gateway(Deliveries):
         heard_ms: int,
     ) -> list[tuple[AsyncDevice, float]]:
         """Forward reports as they are made; return the devices that must wait, and how long (s)."""
-        ready: list[tuple[AsyncDevice, Submission]] = []
+        ready: list[tuple[AsyncDevice, CommittedReport]] = []
         early: list[tuple[AsyncDevice, float]] = []
         held_since = time.monotonic()
         for number, device in enumerate(devices):
@@ -159,7 +159,7 @@ class Gateway(Deliveries):
                 early.clear()
                 break
             match self._decision(device, pin, own):
-                case Submission() as submission:
+                case CommittedReport() as submission:
                     ready.append((device, submission))
                 case TooEarly(wait_ms=wait_ms):
                     early.append((device, wait_ms / 1000))
@@ -181,7 +181,7 @@ class Gateway(Deliveries):
     ) -> tuple[str, Round | Refused]:
         """Return what a device is asked: with slots, the round of its own terms and level."""
         enrolled = device.session.account.enrolled
-        if isinstance(asked, Refused) or enrolled.terms.selection is not Selection.SLOTS:
+        if isinstance(asked, Refused) or enrolled.terms.selection is not SelectionMethod.SLOTS:
             return pin, asked
         terms = enrolled.terms_at(asked.t)
         return terms.pin, Round.of_slot(terms, asked.t)
@@ -196,12 +196,12 @@ class Gateway(Deliveries):
         except LedgerUnusable as fault:
             return fault
 
-    async def pass_on(self, reports: list[tuple[AsyncDevice, Submission]]) -> None:
+    async def pass_on(self, reports: list[tuple[AsyncDevice, CommittedReport]]) -> None:
         """Send reports of one timestamp, each stratum's to its round, until they have arrived."""
         for name in dict.fromkeys(one.round.name for _, one in reports):
             await self._pass_on([pair for pair in reports if pair[1].round.name == name])
 
-    async def _pass_on(self, reports: list[tuple[AsyncDevice, Submission]]) -> None:
+    async def _pass_on(self, reports: list[tuple[AsyncDevice, CommittedReport]]) -> None:
         records = [one.message.record for _, one in reports]
         device, one = reports[0]
         account, end = device.session.account, time.monotonic() + LONGEST_DELIVERY
@@ -216,21 +216,21 @@ class Gateway(Deliveries):
             device.session.value.tell()
             if arrived:
                 device.session.account.arrived(one.round)
-                device.session.errands.hear(self._told)
-        waiting = [device for device, _ in reports if device.session.errands.due]
+                device.session.updates.hear(self._told)
+        waiting = [device for device, _ in reports if device.session.updates.due]
         if waiting:
-            errand = asyncio.create_task(self._run_errands(waiting))
-            self._errands.add(errand)
-            errand.add_done_callback(self._errands.discard)
+            update = asyncio.create_task(self._run_updates(waiting))
+            self._updates.add(update)
+            update.add_done_callback(self._updates.discard)
 
-    async def _run_errands(self, devices: list[AsyncDevice]) -> None:
+    async def _run_updates(self, devices: list[AsyncDevice]) -> None:
         """Let devices fetch new terms and renew their keys, while reports go on."""
-        gate = asyncio.Semaphore(ERRANDS_AT_ONCE)
+        gate = asyncio.Semaphore(UPDATES_AT_ONCE)
         send = partial(self.transport.send, self.url)
 
         async def run(device: AsyncDevice) -> None:
             async with gate:
-                await drive_async(device.session.errands.run(never), send)
+                await drive_async(device.session.updates.run(never), send)
 
         await asyncio.gather(*map(run, devices))
 
@@ -242,6 +242,6 @@ class Gateway(Deliveries):
 
     def _heed(self, notice: Notice) -> None:
         self._told = notice
-        speaker = self._speaker()
-        if speaker is not None and notice.now_ms is not None:
-            speaker.label.correct(notice.now_ms)
+        poller = self._poller()
+        if poller is not None and notice.now_ms is not None:
+            poller.label.correct(notice.now_ms)

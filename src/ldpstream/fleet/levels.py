@@ -12,10 +12,10 @@ EXPECTED = "NAME:SHARE,..., such as careful:0.3,open:0.2, with shares of at most
 
 
 @dataclass(frozen=True)
-class Levels:
+class LevelShares:
     """Names of levels with the share of users that choose each; the others take the stream's own.
 
-    >>> levels = Levels.read("careful:0.5")
+    >>> levels = LevelShares.read("careful:0.5")
     >>> sorted({levels.of(user, seed=1) for user in range(20)})
     ['', 'careful']
     """
@@ -23,7 +23,7 @@ class Levels:
     shares: tuple[tuple[str, float], ...] = ()
 
     @classmethod
-    def read(cls, text: str) -> Levels:
+    def read(cls, text: str) -> LevelShares:
         """Parse the form of the command line."""
         parts = [part.partition(":") for part in text.split(",")] if text else []
         try:

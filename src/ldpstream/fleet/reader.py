@@ -23,7 +23,7 @@ PAGE = 1000
 
 
 @dataclass(frozen=True)
-class Judged:
+class JudgedRelease:
     """A release, and how far it is from the truth."""
 
     t: int
@@ -53,7 +53,7 @@ class Judged:
 
 
 @dataclass
-class Reader:
+class ReleaseReader:
     """Reads the releases of the timestamps that the fleet took part in."""
 
     transport: AsyncTransport
@@ -65,8 +65,8 @@ class Reader:
     """Needed where the stream is private."""
     attributes: Attributes | None = None
     """Those of the stream, if it has any."""
-    judged: list[Judged] = field(default_factory=list)
-    groups: dict[str, list[Judged]] = field(default_factory=dict)
+    judged: list[JudgedRelease] = field(default_factory=list)
+    groups: dict[str, list[JudgedRelease]] = field(default_factory=dict)
     """What was released of groups of devices, by their names."""
     seen: int = 0
     """How many releases were read of timestamps that the fleet took part in."""
@@ -74,7 +74,7 @@ class Reader:
     _version: int | None = None
     """The version of the stream's terms at the first release; later labels are not compared."""
 
-    async def read(self) -> list[Judged]:
+    async def read(self) -> list[JudgedRelease]:
         """Return the releases that came since the last call; none of before the fleet began."""
         first_t = self.users.first_t
         if first_t is None:
@@ -124,7 +124,7 @@ class Reader:
         """Return the same for each group that was released, by its name."""
         return {name: self._metrics(judged, devices) for name, judged in self.groups.items()}
 
-    def _metrics(self, judged: list[Judged], devices: int) -> Metrics:
+    def _metrics(self, judged: list[JudgedRelease], devices: int) -> Metrics:
         truth, values, low, high = (
             np.array([getattr(one, name) for one in judged])
             for name in ("truth", "values", "low", "high")
@@ -139,12 +139,14 @@ class Reader:
             publications=sum(one.fresh for one in judged),
         )
 
-    def _judged(self, release: dict[str, Any], figures: dict[str, Any], truth: Floats) -> Judged:
+    def _judged(
+        self, release: dict[str, Any], figures: dict[str, Any], truth: Floats
+    ) -> JudgedRelease:
         values, low, high = (
             np.array(figures[one], np.float64) for one in ("values", "low", "high")
         )
         query = self.query
-        return Judged(
+        return JudgedRelease(
             release["t"],
             values,
             low,

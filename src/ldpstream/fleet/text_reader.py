@@ -9,7 +9,7 @@ import numpy as np
 
 from ldpstream.arrays import Counts, Floats
 from ldpstream.device.exchange import AsyncTransport
-from ldpstream.fleet.reader import Reader
+from ldpstream.fleet.reader import ReleaseReader
 from ldpstream.fleet.users import Users
 from ldpstream.lab.metrics import Metrics
 from ldpstream.lab.vocabulary import Found, Goal, TextJudge
@@ -21,7 +21,7 @@ from ldpstream.vocabulary.device import encoded
 
 
 @dataclass(kw_only=True)
-class TextReader(Reader):
+class TextReader(ReleaseReader):
     """Reads releases that have labels of their own, and remembers which texts were found."""
 
     terms: Terms
@@ -62,8 +62,8 @@ def reader_of(
     users: Users,
     query: Query,
     proof: TokenProof | None,
-) -> Reader:
+) -> ReleaseReader:
     """Return what reads and judges the releases of a stream."""
     if isinstance(terms.values, Vocabulary):
         return TextReader(transport, url, terms.stream, users, query, proof, terms=terms)
-    return Reader(transport, url, terms.stream, users, query, proof, terms.attributes)
+    return ReleaseReader(transport, url, terms.stream, users, query, proof, terms.attributes)

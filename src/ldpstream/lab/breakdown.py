@@ -29,7 +29,7 @@ from ldpstream.mechanisms.registry import build
 from ldpstream.mechanisms.settings import RunOptions, Settings
 from ldpstream.oracles.collector_half import Support
 from ldpstream.privacy.accountant import Accountant
-from ldpstream.protocol.terms import Selection
+from ldpstream.protocol.terms import SelectionMethod
 from ldpstream.streams.stream import Stream
 
 FLEET: Group = ("", "")
@@ -158,7 +158,7 @@ def simulate_parted(
     (['', 'country:de', 'country:other'], True)
     """
     check_repeats(repeats, seed)
-    if options.selection is not Selection.SLOTS or options.levels is not None:
+    if options.selection is not SelectionMethod.SLOTS or options.levels is not None:
         given = "levels" if options.levels is not None else options.selection
         raise Mistake(Problem.OPTION, option="--attribute with", given=given, expected="slots only")
     settings = settings_of(stream, epsilon, window, options)

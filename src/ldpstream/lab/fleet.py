@@ -15,7 +15,7 @@ from ldpstream.mechanisms.noise import Noise
 from ldpstream.oracles.collector_half import Support
 from ldpstream.privacy.accountant import Accountant
 from ldpstream.privacy.epsilon import Epsilon
-from ldpstream.protocol.terms import Selection
+from ldpstream.protocol.terms import SelectionMethod
 from ldpstream.streams.stream import Snapshot
 
 
@@ -32,7 +32,7 @@ class Respondents(Protocol):
         ...
 
 
-class Fleet:
+class LabFleet:
     """N simulated devices: each randomises its own report, and an accountant checks the budget."""
 
     def __init__(
@@ -53,7 +53,7 @@ class Fleet:
         cls,
         mechanism: Mechanism,
         rng: np.random.Generator,
-        selection: Selection = Selection.ROSTER,
+        selection: SelectionMethod = SelectionMethod.ROSTER,
     ) -> Self:
         """Return the fleet that this mechanism was built for."""
         division = mechanism.division

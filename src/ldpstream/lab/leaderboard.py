@@ -22,7 +22,7 @@ WITH_INTERVALS = RunOptions(intervals=True)
 coverage of releases that are carried over would not be comparable."""
 
 
-class Kind(StrEnum):
+class StreamKind(StrEnum):
     """Where a stream comes from."""
 
     BUILT_IN = "built-in"
@@ -31,28 +31,28 @@ class Kind(StrEnum):
 
 
 @dataclass(frozen=True)
-class Entry:
+class LeaderboardEntry:
     """A stream of the leaderboard, by the name that `--stream` knows it by."""
 
-    kind: Kind
+    kind: StreamKind
     name: str
     stream: Stream
 
 
-def entries(real: Sequence[Stream], users: int, timestamps: int) -> tuple[Entry, ...]:
+def entries(real: Sequence[Stream], users: int, timestamps: int) -> tuple[LeaderboardEntry, ...]:
     """Return the streams; real ones have their own users, and are cut if they are longer.
 
     >>> [one.name for one in entries((), users=1000, timestamps=20)][:3]
     ['sin', 'log', 'lns']
     """
-    made = {Kind.BUILT_IN: BUILT_IN, Kind.GENERATED: GENERATED}
+    made = {StreamKind.BUILT_IN: BUILT_IN, StreamKind.GENERATED: GENERATED}
     return (
         *(
-            Entry(kind, name, named(name, users, timestamps))
+            LeaderboardEntry(kind, name, named(name, users, timestamps))
             for kind, names in made.items()
             for name in names
         ),
-        *(Entry(Kind.REAL, stream.name, stream) for stream in real),
+        *(LeaderboardEntry(StreamKind.REAL, stream.name, stream) for stream in real),
     )
 
 
@@ -60,7 +60,7 @@ def entries(real: Sequence[Stream], users: int, timestamps: int) -> tuple[Entry,
 class Place:
     """The figures of one mechanism on one stream: means over its repeats."""
 
-    entry: Entry
+    entry: LeaderboardEntry
     mechanism: str
     mse: float
     error: float
@@ -77,7 +77,7 @@ class Place:
 
 
 @dataclass(frozen=True)
-class Standing:
+class MechanismStanding:
     """One mechanism over all streams."""
 
     mechanism: str
@@ -105,7 +105,7 @@ class Leaderboard:
     2
     """
 
-    entries: tuple[Entry, ...]
+    entries: tuple[LeaderboardEntry, ...]
     mechanisms: tuple[str, ...]
     epsilon: float = 1.0
     window: int = 20
@@ -133,7 +133,7 @@ class Leaderboard:
         return [place for entry, rows in by_stream for place in _ranked(entry, rows)]
 
 
-def _ranked(entry: Entry, rows: Sequence[Row]) -> list[Place]:
+def _ranked(entry: LeaderboardEntry, rows: Sequence[Row]) -> list[Place]:
     least = min(row["mse"] for row in rows)
     return [
         Place(
@@ -152,7 +152,7 @@ def _ranked(entry: Entry, rows: Sequence[Row]) -> list[Place]:
     ]
 
 
-def standings(places: Sequence[Place]) -> list[Standing]:
+def standings(places: Sequence[Place]) -> list[MechanismStanding]:
     """Return the mechanisms over all streams, the one with the least mean factor first."""
     least_mre: dict[str, float] = {}
     for place in places:
@@ -163,7 +163,7 @@ def standings(places: Sequence[Place]) -> list[Standing]:
         own = [place for place in places if place.mechanism == mechanism]
         timestamps = sum(place.entry.stream.timestamps for place in own)
         found.append(
-            Standing(
+            MechanismStanding(
                 mechanism,
                 geometric_mean([place.factor for place in own]),
                 sum(place.factor == 1 for place in own),

@@ -8,7 +8,7 @@ import numpy as np
 
 from ldpstream.arrays import UserIndexes
 from ldpstream.lab.selection import SlotSelector
-from ldpstream.mechanisms.levels import Levels
+from ldpstream.mechanisms.levels import FleetLevels
 from ldpstream.mechanisms.messages import Ask, Tally
 from ldpstream.mechanisms.settings import Settings
 from ldpstream.mechanisms.strata import StrataMemory, Stratum, combine
@@ -22,7 +22,7 @@ class LevelledFleet:
     Each level has its own slots, oracle and accountant; their tallies are combined (`strata.py`).
     """
 
-    def __init__(self, settings: Settings, levels: Levels, rng: np.random.Generator) -> None:
+    def __init__(self, settings: Settings, levels: FleetLevels, rng: np.random.Generator) -> None:
         self._strata = strata_of(settings, levels)
         self._members = members_of(levels, settings.users, rng)
         self._selectors = [
@@ -55,7 +55,7 @@ class LevelledFleet:
         return answer
 
 
-def strata_of(settings: Settings, levels: Levels) -> list[Stratum]:
+def strata_of(settings: Settings, levels: FleetLevels) -> list[Stratum]:
     """Return a stratum for each level, with the best oracle for its epsilon unless one is set."""
     strata = []
     for place, level in enumerate(levels.each):
@@ -64,7 +64,7 @@ def strata_of(settings: Settings, levels: Levels) -> list[Stratum]:
     return strata
 
 
-def members_of(levels: Levels, users: int, rng: np.random.Generator) -> list[UserIndexes]:
+def members_of(levels: FleetLevels, users: int, rng: np.random.Generator) -> list[UserIndexes]:
     """Return the users of each level: any of them or, if levels are correlated, in order."""
     order = np.arange(users, dtype=np.uint32)
     if not levels.correlation:

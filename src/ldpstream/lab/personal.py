@@ -24,7 +24,7 @@ from ldpstream.mechanisms.absorption import Absorption
 from ldpstream.mechanisms.adaptive import Adaptive
 from ldpstream.mechanisms.distribution import Distribution
 from ldpstream.mechanisms.division import PopulationDivision
-from ldpstream.mechanisms.levels import Levels
+from ldpstream.mechanisms.levels import FleetLevels
 from ldpstream.mechanisms.messages import Ask, Tally
 from ldpstream.mechanisms.noise import NoiseModel
 from ldpstream.mechanisms.queries import HISTOGRAM
@@ -68,7 +68,7 @@ class PersonalFleet:
     """Users on one roster who report with epsilons of their own, each under its own accountant."""
 
     def __init__(
-        self, noise: PersonalNoise, window: int, levels: Levels, rng: np.random.Generator
+        self, noise: PersonalNoise, window: int, levels: FleetLevels, rng: np.random.Generator
     ) -> None:
         users = noise.population
         self._noise = noise
@@ -113,10 +113,10 @@ class PersonalFleet:
 def build_personal(name: str, settings: Settings) -> Adaptive:
     """Return the mechanism of that name, at t = 0; its noise has the epsilons of its users.
 
-    >>> levels = Levels.read("0.5:40:1/2,1:20:1/2")
-    >>> from ldpstream.protocol.terms import Selection
+    >>> levels = FleetLevels.read("0.5:40:1/2,1:20:1/2")
+    >>> from ldpstream.protocol.terms import SelectionMethod
     >>> settings = Settings(
-    ...     2, 4_000, levels.epsilon, levels.window, selection=Selection.SLOTS, levels=levels
+    ...     2, 4_000, levels.epsilon, levels.window, selection=SelectionMethod.SLOTS, levels=levels
     ... )
     >>> for name in ("plpd", "plpd+"):
     ...     built = build_personal(name, settings)
@@ -140,7 +140,7 @@ def build_personal(name: str, settings: Settings) -> Adaptive:
     return allocation(division, noises[window], pool=settings.pool, consistency=consistency)
 
 
-def _noise(settings: Settings, levels: Levels, window: int) -> PersonalNoise:
+def _noise(settings: Settings, levels: FleetLevels, window: int) -> PersonalNoise:
     """Return the noise of reports that come once in `window`, which may be several in a level's."""
     users = settings.users
     division = PopulationDivision(settings.epsilon, users, window)

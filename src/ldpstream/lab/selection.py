@@ -12,7 +12,7 @@ from ldpstream.arrays import UserIndexes
 from ldpstream.lab.roster import Roster
 from ldpstream.mechanisms.messages import Ask
 from ldpstream.protocol.slots import epoch_of
-from ldpstream.protocol.terms import Selection
+from ldpstream.protocol.terms import SelectionMethod
 
 
 class Selector(Protocol):
@@ -89,8 +89,8 @@ class SlotSelector:
         return np.split(order, ends[:-1])
 
 
-SELECTORS: dict[Selection, Callable[[int, int, np.random.Generator], Selector]] = {
-    Selection.ROSTER: Roster,
-    Selection.OPEN: OpenSelector,
-    Selection.SLOTS: SlotSelector,
+SELECTORS: dict[SelectionMethod, Callable[[int, int, np.random.Generator], Selector]] = {
+    SelectionMethod.ROSTER: Roster,
+    SelectionMethod.OPEN: OpenSelector,
+    SelectionMethod.SLOTS: SlotSelector,
 }

@@ -12,25 +12,25 @@ import numpy as np
 from ldpstream.arguments import checked, one_of
 from ldpstream.arrays import Flags, Floats
 from ldpstream.errors import Mistake, Problem
-from ldpstream.lab.fleet import Fleet, Respondents
+from ldpstream.lab.fleet import LabFleet, Respondents
 from ldpstream.lab.frames import Columns, pandas_frame, polars_frame
 from ldpstream.lab.levelled import LevelledFleet, strata_of
 from ldpstream.lab.metrics import Metrics, measure_answers, or_none
 from ldpstream.lab.personal import PERSONAL, PersonalFleet, PersonalNoise, build_personal
 from ldpstream.lab.transcripts import TranscribingFleet, Transcript, with_values
 from ldpstream.mechanisms.filtered import Filtered
-from ldpstream.mechanisms.levels import Levels
+from ldpstream.mechanisms.levels import FleetLevels
 from ldpstream.mechanisms.mechanism import Mechanism, drive
 from ldpstream.mechanisms.messages import Ask, Tally
 from ldpstream.mechanisms.noise import VarianceRule
 from ldpstream.mechanisms.queries import HISTOGRAM, Query
 from ldpstream.mechanisms.registry import build
-from ldpstream.mechanisms.revision import Heard, Record, revision
+from ldpstream.mechanisms.revision import Record, RecordedTally, revision
 from ldpstream.mechanisms.settings import RunOptions, Settings
 from ldpstream.numeric import Numeric
 from ldpstream.oracles import Oracle
 from ldpstream.privacy.epsilon import Epsilon
-from ldpstream.protocol.terms import Selection
+from ldpstream.protocol.terms import SelectionMethod
 from ldpstream.refine.consistency import Consistency
 from ldpstream.refine.intervals import Interval
 from ldpstream.streams.correlated import correlated
@@ -82,13 +82,13 @@ def run(
     For a filtered mechanism the history is also revised, with tallies up to `lag` timestamps later.
     """
     length, timestamps = query.length(len(stream.domain)), stream.timestamps
-    fleet = fleet or Fleet.of(mechanism, rng)
+    fleet = fleet or LabFleet.of(mechanism, rng)
     truth, released, variance, low, high = (np.empty((timestamps, length)) for _ in range(5))
     fresh = np.empty(timestamps, np.bool_)
     record = Record(mechanism.noise) if isinstance(mechanism, Filtered) else None
     for row, snapshot in enumerate(stream.snapshots(rng)):
         t = row + 1
-        heard: list[Heard] = []
+        heard: list[RecordedTally] = []
         raw = drive(mechanism.step(t), _overheard(fleet.at(t, snapshot), heard))
         if record is not None:
             record.add(raw.values, heard)
@@ -107,12 +107,14 @@ def run(
     return Run(truth, released, variance, low, high, fresh, metrics)
 
 
-def _overheard(answer: Callable[[Ask], Tally], heard: list[Heard]) -> Callable[[Ask], Tally]:
+def _overheard(
+    answer: Callable[[Ask], Tally], heard: list[RecordedTally]
+) -> Callable[[Ask], Tally]:
     """Return a function that answers asks, and appends to `heard` what came of them."""
 
     def overheard(ask: Ask) -> Tally:
         tally = answer(ask)
-        heard.append(Heard(ask.epsilon, tally))
+        heard.append(RecordedTally(ask.epsilon, tally))
         return tally
 
     return overheard
@@ -261,7 +263,7 @@ def fleet_of(
     if transcribed:
         return TranscribingFleet.of(mechanism, rng, settings.selection)
     if settings.levels is None:
-        return Fleet.of(mechanism, rng, settings.selection)
+        return LabFleet.of(mechanism, rng, settings.selection)
     if isinstance(mechanism.noise, PersonalNoise):
         return PersonalFleet(mechanism.noise, mechanism.window, settings.levels, rng)
     return LevelledFleet(settings, settings.levels, rng)
@@ -296,8 +298,8 @@ def simulate(
     intervals: bool = False,
     query: Query = HISTOGRAM,
     persistence: float = 0.0,
-    selection: Selection | str | None = None,
-    levels: Levels | str | None = None,
+    selection: SelectionMethod | str | None = None,
+    levels: FleetLevels | str | None = None,
     lag: int | None = None,
     repeats: int = 1,
     seed: int = 0,

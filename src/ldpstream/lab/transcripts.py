@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 
 from ldpstream.arrays import UserIndexes
 from ldpstream.errors import Mistake, Problem
-from ldpstream.lab.fleet import Fleet
+from ldpstream.lab.fleet import LabFleet
 from ldpstream.lab.frames import Columns, pandas_frame, polars_frame
 from ldpstream.mechanisms.noise import NoiseModel
 from ldpstream.mechanisms.queries import HISTOGRAM
@@ -62,7 +62,7 @@ class Transcript:
         return polars_frame(self.columns())
 
 
-class TranscribingFleet(Fleet):
+class TranscribingFleet(LabFleet):
     """A fleet in which the device half of the oracle draws every report, and all are kept."""
 
     def __init__(self, *parts: Any) -> None:

@@ -18,7 +18,7 @@ from ldpstream.oracles.lab_half import draw_seed, threshold
 from ldpstream.privacy.epsilon import Epsilon
 from ldpstream.streams.words import WordStream, shares_of
 from ldpstream.vocabulary.device import Vocabulary
-from ldpstream.vocabulary.evidence import Columns
+from ldpstream.vocabulary.evidence import ColumnCounts
 from ldpstream.vocabulary.kernels import Texts
 from ldpstream.vocabulary.planning import PREFIXES, discoverable_share, planned_bits
 
@@ -47,7 +47,7 @@ class TextFleet:
         self._window, self._rng = window, rng
         self._buckets = buckets_of(texts, vocabulary)
 
-    def report(self, t: int) -> list[Columns]:
+    def report(self, t: int) -> list[ColumnCounts]:
         """Return the columns that are reported at t, group by group."""
         now = self._slots == t % self._window
         return [
@@ -55,10 +55,12 @@ class TextFleet:
             for group in range(len(self._buckets))
         ]
 
-    def _reported(self, devices: NDArray[np.int64], group: int) -> Columns:
+    def _reported(self, devices: NDArray[np.int64], group: int) -> ColumnCounts:
         values = self._buckets[group][self._holders[devices]]
         device, seed = self._device, draw_seed(self._rng)
-        return Columns.of(drawn_columns(values, device.columns, threshold(float(device.p)), seed))
+        return ColumnCounts.of(
+            drawn_columns(values, device.columns, threshold(float(device.p)), seed)
+        )
 
 
 def buckets_of(texts: Texts, vocabulary: Vocabulary) -> NDArray[np.uint32]:

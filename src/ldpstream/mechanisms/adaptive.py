@@ -8,7 +8,7 @@ import numpy as np
 
 from ldpstream.mechanisms.mechanism import Mechanism
 from ldpstream.mechanisms.messages import Ask, Purpose, Tally
-from ldpstream.mechanisms.noise import Evidence
+from ldpstream.mechanisms.noise import NoiseContext
 
 
 class Adaptive(Mechanism):
@@ -45,5 +45,5 @@ class Adaptive(Mechanism):
         epsilon = self.ask_dissimilarity().epsilon
         return self.noise.expected(epsilon, probe.reports, self._evidence(probe))
 
-    def _evidence(self, probe: Tally) -> Evidence:
-        return Evidence(self.state.release, probe, self.ask_dissimilarity().epsilon)
+    def _evidence(self, probe: Tally) -> NoiseContext:
+        return NoiseContext(self.state.release, probe, self.ask_dissimilarity().epsilon)

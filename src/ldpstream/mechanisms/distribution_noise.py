@@ -7,14 +7,14 @@ import numpy as np
 
 from ldpstream.arrays import Counts, Floats
 from ldpstream.mechanisms.messages import Release, Tally
-from ldpstream.mechanisms.noise import Evidence, Sampler
+from ldpstream.mechanisms.noise import NoiseContext, ReportSampler
 from ldpstream.numeric import Numeric
 from ldpstream.numeric.square_wave.device import Device
 from ldpstream.numeric.square_wave.lab import Lab
 from ldpstream.numeric.square_wave.readings import Readings
 from ldpstream.oracles.collector_half import Support
 from ldpstream.privacy.epsilon import Epsilon
-from ldpstream.refine.density import Density, Figures, Instrument
+from ldpstream.refine.density import Density, Instrument, IntervalEstimates
 
 COARSEST = 64
 """Cells of a fitted density, or a few more."""
@@ -49,7 +49,7 @@ class DistributionNoise:
     def among(self, population: int) -> DistributionNoise:
         return replace(self, population=population)
 
-    def expected(self, epsilon: Epsilon, reports: int, evidence: Evidence) -> float:
+    def expected(self, epsilon: Epsilon, reports: int, evidence: NoiseContext) -> float:
         """Return V for outputs that are even, as they nearly are whatever the values."""
         return self._readings(epsilon).even_variance / reports
 
@@ -65,7 +65,7 @@ class DistributionNoise:
     def inputs(self, counts: Counts) -> Counts:
         return merged(counts, self.cells)
 
-    def lab(self, epsilon: Epsilon) -> Sampler:
+    def lab(self, epsilon: Epsilon) -> ReportSampler:
         return Lab(self._readings(epsilon).device)
 
     def density(self, release: Release, bins: int) -> Density:
@@ -77,11 +77,11 @@ class DistributionNoise:
         variance = np.maximum(release.variance[:-1], LEAST_VARIANCE)
         return Density.of(instrument, release.values[:-1], variance)
 
-    def mean(self, release: Release) -> Figures:
+    def mean(self, release: Release) -> IntervalEstimates:
         """Return the mean of a release, as a fraction of the range that all cells cover."""
         low, high = release.interval
         means = (np.clip(part[-1:], 0.0, 1.0) for part in (release.values, low, high))
-        return Figures(*((mean * (self.cells - 1) + 0.5) / self.cells for mean in means))
+        return IntervalEstimates(*((mean * (self.cells - 1) + 0.5) / self.cells for mean in means))
 
     def _readings(self, epsilon: Epsilon) -> Readings:
         return _readings(self.cells, self.width, epsilon)

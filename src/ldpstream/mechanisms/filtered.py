@@ -13,7 +13,7 @@ from ldpstream.mechanisms.mechanism import Mechanism, Publication, Step
 from ldpstream.mechanisms.messages import Release, Tally, pooled_tally
 from ldpstream.mechanisms.noise import reweighed
 from ldpstream.refine.carried import Carried
-from ldpstream.refine.cohorts import Fleet
+from ldpstream.refine.cohorts import ReportingFleet
 from ldpstream.refine.consistency import Consistency
 from ldpstream.refine.filter import Filter
 from ldpstream.refine.intervals import hull, normal_interval
@@ -39,7 +39,7 @@ class Observed(Mechanism):
         super().__init__(inner.division, inner.noise, pool=inner.pool, consistency=consistency)
         self.inner = inner
         returns_after = returns_after or inner.returns_after
-        self.fleet = Fleet(inner.noise.population, returns_after, reshuffle)
+        self.fleet = ReportingFleet(inner.noise.population, returns_after, reshuffle)
         self.filter = Filter(inner.noise.labels, self.fleet)
         self.carried: Carried | None = None
         """The last publication."""

@@ -21,13 +21,13 @@ from ldpstream.mechanisms.registry import build
 from ldpstream.mechanisms.settings import Settings
 from ldpstream.oracles import Oracle
 from ldpstream.privacy.epsilon import Epsilon
-from ldpstream.protocol.terms import Selection
+from ldpstream.protocol.terms import SelectionMethod
 from ldpstream.refine.consistency import Consistency
 from ldpstream.refine.intervals import QUANTILE
 from ldpstream.refine.selected import selected_median, shown_interval
 from ldpstream.vocabulary.device import Vocabulary
 from ldpstream.vocabulary.discovery import discover, heaviest, listing_score
-from ldpstream.vocabulary.evidence import Columns, Evidence
+from ldpstream.vocabulary.evidence import ColumnCounts, TextEvidence
 from ldpstream.vocabulary.kernels import Texts
 from ldpstream.vocabulary.planning import LISTED_AT
 
@@ -50,7 +50,7 @@ DROPPED = 2.0
 
 
 @dataclass(frozen=True)
-class Listed:
+class ListedTexts:
     """The texts that stand out at t, the heaviest first, and what is left for all others."""
 
     t: int
@@ -70,7 +70,7 @@ class Listed:
         return float(np.clip(1.0 - self.shares.sum(), 0.0, 1.0))
 
     @classmethod
-    def nothing(cls, t: int, *, fresh: bool) -> Listed:
+    def nothing(cls, t: int, *, fresh: bool) -> ListedTexts:
         """Return what is known while no text is followed: all is in the rest."""
         none = np.zeros(0)
         return cls(t, (), none, none, none, none, (1.0, 1.0), fresh)
@@ -95,11 +95,11 @@ class Following:
         self.vocabulary, self.epsilon, self.window, self._users = vocabulary, epsilon, window, users
         self._candidates, self._most = Texts.of(candidates), most
         self._named = hashlib.sha256(b"\0".join(candidates)).hexdigest()
-        self._rounds: deque[tuple[int, Sequence[Columns]]] = deque()
+        self._rounds: deque[tuple[int, Sequence[ColumnCounts]]] = deque()
         self._texts: tuple[bytes, ...] = (NOTHING,)
         self._mechanism: Mechanism | None = None
         self._looked_t = 0
-        self._last = Listed.nothing(0, fresh=False)
+        self._last = ListedTexts.nothing(0, fresh=False)
         self._shown: frozenset[bytes] = frozenset()
         """The texts that were listed last, which are not let go as soon as they waver."""
 
@@ -109,11 +109,11 @@ class Following:
         return KEPT_WINDOWS * self.window
 
     @property
-    def shown(self) -> Listed:
+    def shown(self) -> ListedTexts:
         """What was listed last."""
         return self._last
 
-    def step(self, t: int, groups: Sequence[Columns]) -> Listed:
+    def step(self, t: int, groups: Sequence[ColumnCounts]) -> ListedTexts:
         """Take the reports of t, group by group; return what is listed."""
         self._keep(t, groups)
         self._hear(t, groups)
@@ -124,7 +124,7 @@ class Following:
         self._shown = frozenset(self._last.texts)
         return self._last
 
-    def _keep(self, t: int, groups: Sequence[Columns]) -> None:
+    def _keep(self, t: int, groups: Sequence[ColumnCounts]) -> None:
         self._rounds.append((t, groups))
         while self._rounds[0][0] <= t - self.reach:
             self._rounds.popleft()
@@ -152,7 +152,7 @@ class Following:
             self._mechanism.adopt(saved["mechanism"])
         self._looked_t = saved["looked_t"] if saved["named"] == self._named else -self.window
 
-    def recall(self, rounds: Iterable[tuple[int, Sequence[Columns]]]) -> None:
+    def recall(self, rounds: Iterable[tuple[int, Sequence[ColumnCounts]]]) -> None:
         """Take back rounds of the last windows, which were heard before, in order of t."""
         for t, groups in rounds:
             self._keep(t, groups)
@@ -179,14 +179,14 @@ class Following:
         if texts != self._texts:
             self._follow(texts)
 
-    def _standing_out(self, evidence: Evidence) -> set[bytes]:
+    def _standing_out(self, evidence: TextEvidence) -> set[bytes]:
         if not len(self._candidates):
             return set()
         scores = evidence.figures(self._candidates).scores
         places = heaviest(scores, listing_score(scores))[:MOST_FOLLOWED]
         return {self._candidates[place] for place in places}
 
-    def _lasting(self, evidence: Evidence) -> set[bytes]:
+    def _lasting(self, evidence: TextEvidence) -> set[bytes]:
         """Return the texts that still stand out.
 
         One that shares a bucket with a heavier one may have been taken up when there were too few
@@ -214,21 +214,21 @@ class Following:
             epsilon=self.epsilon,
             window=self.window,
             oracle=Oracle.HADAMARD,
-            selection=Selection.SLOTS,
+            selection=SelectionMethod.SLOTS,
             consistency=Consistency.NONE,
         )
         return build("lpf", settings)
 
-    def _hear(self, t: int, groups: Sequence[Columns]) -> None:
+    def _hear(self, t: int, groups: Sequence[ColumnCounts]) -> None:
         if self._mechanism is None:
             return
         noise = self._mechanism.noise
-        support = Evidence(self.vocabulary, self.epsilon, groups).support(self._texts)
+        support = TextEvidence(self.vocabulary, self.epsilon, groups).support(self._texts)
         drive(self._mechanism.step(t), lambda ask: noise.tally(ask.epsilon, support))
 
-    def _listed(self, t: int, fresh: bool) -> Listed:
+    def _listed(self, t: int, fresh: bool) -> ListedTexts:
         if self._mechanism is None:
-            return Listed.nothing(t, fresh=fresh)
+            return ListedTexts.nothing(t, fresh=fresh)
         shown = self._mechanism.shown
         values, (low, high) = shown.values, shown.interval
         below, above = (
@@ -256,7 +256,7 @@ class Following:
         least: Floats,
         *,
         fresh: bool,
-    ) -> Listed:
+    ) -> ListedTexts:
         """List the texts at some places, with intervals that allow for their having been chosen.
 
         A possible jump widens an interval to one side: errors are those below, and those above.
@@ -271,10 +271,10 @@ class Following:
         end = centre + QUANTILE * float(np.sqrt(below @ below))
         rest = min(max(start, 0.0), 1.0), min(max(end, 0.0), 1.0)
         texts = tuple(self._texts[place] for place in places)
-        return Listed(t, texts, shares, (high - low) / (2 * QUANTILE), low, high, rest, fresh)
+        return ListedTexts(t, texts, shares, (high - low) / (2 * QUANTILE), low, high, rest, fresh)
 
 
-def _most_held(texts: set[bytes], evidence: Evidence) -> list[bytes]:
+def _most_held(texts: set[bytes], evidence: TextEvidence) -> list[bytes]:
     """Return the texts that are to be followed; if they are too many, those that weigh most."""
     kept = sorted(texts)
     if len(kept) <= MOST_FOLLOWED:
@@ -284,8 +284,10 @@ def _most_held(texts: set[bytes], evidence: Evidence) -> list[bytes]:
 
 
 def evidence_of(
-    vocabulary: Vocabulary, epsilon: Epsilon, rounds: Iterable[Sequence[Columns]]
-) -> Evidence:
+    vocabulary: Vocabulary, epsilon: Epsilon, rounds: Iterable[Sequence[ColumnCounts]]
+) -> TextEvidence:
     """Return what the reports of some rounds say together, group by group."""
-    pooled = [Columns.summed(heard) for heard in zip(*rounds, strict=True)]
-    return Evidence(vocabulary, epsilon, pooled or [Columns.none()] * len(vocabulary.groups))
+    pooled = [ColumnCounts.summed(heard) for heard in zip(*rounds, strict=True)]
+    return TextEvidence(
+        vocabulary, epsilon, pooled or [ColumnCounts.none()] * len(vocabulary.groups)
+    )

@@ -19,7 +19,7 @@ SUM_WITHIN = 1e-3
 
 
 @dataclass(frozen=True)
-class Level:
+class FleetLevel:
     """A promise of at most `epsilon` in any `window` timestamps, and the share who took it."""
 
     epsilon: Epsilon
@@ -37,17 +37,17 @@ class Level:
 
 
 @dataclass(frozen=True)
-class Levels:
+class FleetLevels:
     """The levels of a simulated fleet.
 
-    >>> levels = Levels.read("0.5:40:1/3,1:20:1/3,2:20:1/3,correlated:0.5")
+    >>> levels = FleetLevels.read("0.5:40:1/3,1:20:1/3,2:20:1/3,correlated:0.5")
     >>> str(levels)
     '0.5:40:0.3333,1:20:0.3333,2:20:0.3333,correlated:0.5'
     >>> str(levels.epsilon), levels.window, levels.sizes(10).tolist()
     ('0.5', 40, [3, 4, 3])
     """
 
-    each: tuple[Level, ...]
+    each: tuple[FleetLevel, ...]
     correlation: float = 0.0
     """The share of the users whose level goes with their value (`streams/correlated.py`)."""
 
@@ -59,9 +59,9 @@ class Levels:
             _refuse(f"{CORRELATED} by {self.correlation:g}", "a share of the users, 0 to 1")
 
     @classmethod
-    def read(cls, written: Levels | str) -> Levels:
+    def read(cls, written: FleetLevels | str) -> FleetLevels:
         """Parse levels, and after them how far they are correlated with values."""
-        if isinstance(written, Levels):
+        if isinstance(written, FleetLevels):
             return written
         parts = [part.strip() for part in written.split(",")]
         correlation = 0.0
@@ -72,7 +72,7 @@ class Levels:
             read = [(Epsilon.of(e), int(w), float(Fraction(s))) for e, w, s in fields]
         except (ValueError, ZeroDivisionError):
             _refuse(repr(written), FORM)
-        return cls(tuple(Level(*one) for one in read), correlation)
+        return cls(tuple(FleetLevel(*one) for one in read), correlation)
 
     def __str__(self) -> str:
         said = ",".join(map(str, self.each))

@@ -6,7 +6,7 @@ import numpy as np
 
 from ldpstream.arrays import Counts, Floats
 from ldpstream.mechanisms.messages import Tally
-from ldpstream.mechanisms.noise import Evidence, Sampler, VarianceRule
+from ldpstream.mechanisms.noise import NoiseContext, ReportSampler, VarianceRule
 from ldpstream.numeric import Numeric
 from ldpstream.numeric.collector_half import NumericCollector
 from ldpstream.oracles.collector_half import Support
@@ -30,7 +30,7 @@ class MeanNoise:
     def among(self, population: int) -> MeanNoise:
         return replace(self, population=population)
 
-    def expected(self, epsilon: Epsilon, reports: int, evidence: Evidence) -> float:
+    def expected(self, epsilon: Epsilon, reports: int, evidence: NoiseContext) -> float:
         collector = self._collector(epsilon)
         if self.rule is VarianceRule.PAPER:
             return collector.worst_variance(reports)
@@ -55,7 +55,7 @@ class MeanNoise:
     def inputs(self, counts: Counts) -> Counts:
         return counts
 
-    def lab(self, epsilon: Epsilon) -> Sampler:
+    def lab(self, epsilon: Epsilon) -> ReportSampler:
         return self.oracle.lab(self.levels, epsilon)
 
     def _collector(self, epsilon: Epsilon) -> NumericCollector:

@@ -32,7 +32,7 @@ class Publication:
 
 
 @dataclass(frozen=True)
-class State:
+class MechanismState:
     """The state that every mechanism keeps from one timestamp to the next."""
 
     t: int
@@ -65,7 +65,7 @@ class Mechanism(ABC):
         self.window = division.window
         self.pool = pool
         self.consistency = consistency
-        self.state = State(t=0, release=Release.unknown(noise.labels), publications=())
+        self.state = MechanismState(t=0, release=Release.unknown(noise.labels), publications=())
         self.memory = check_pattern(self.first_memory())
 
     def first_memory(self) -> Any:
@@ -170,7 +170,7 @@ class Mechanism(ABC):
                 )
         pattern = self.first_memory()
         self.memory = None if pattern is None else restore_memory(saved.get("memory"), pattern)
-        self.state = State(
+        self.state = MechanismState(
             saved["t"],
             Release.from_json(saved["release"]),
             tuple(Publication(t, amount) for t, amount in saved["publications"]),
@@ -210,7 +210,7 @@ class Mechanism(ABC):
         if move.new.all():
             anew.append("the releases: no label is left of those of before")
         release = Release.from_json(saved["release"]).relabelled(move)
-        self.state = State(saved["t"], release, publications)
+        self.state = MechanismState(saved["t"], release, publications)
         return anew
 
     def _adopt_memory(self, saved: dict[str, Any], move: Relabelling) -> list[str]:

@@ -9,7 +9,7 @@ import numpy as np
 
 from ldpstream.arrays import Counts, Floats
 from ldpstream.mechanisms.messages import Tally
-from ldpstream.mechanisms.noise import Evidence, Noise, Sampler
+from ldpstream.mechanisms.noise import Noise, NoiseContext, ReportSampler
 from ldpstream.oracles.collector_half import Support
 from ldpstream.privacy.epsilon import Epsilon
 
@@ -18,7 +18,7 @@ UNKNOWN = 1.0
 
 
 @dataclass(frozen=True)
-class Part:
+class TermsPart:
     """Reports under one version of the terms; there is at least one."""
 
     noise: Noise
@@ -55,7 +55,7 @@ class MixedNoise:
     counts: those are in the parts, each with labels of its own.
     """
 
-    parts: tuple[Part, ...]
+    parts: tuple[TermsPart, ...]
     now: Noise
     """The noise of the terms in force."""
     population: int = 0
@@ -104,7 +104,7 @@ class MixedNoise:
             share += weight * part.shown(np.zeros(part.noise.labels), self.labels, 1.0)
         return UNKNOWN * share**2
 
-    def _weighed(self) -> list[tuple[Part, float, Noise]]:
+    def _weighed(self) -> list[tuple[TermsPart, float, Noise]]:
         """Return each part, its share of the devices, and its noise among as many."""
         shares = [part.support.reports * part.window / self.devices for part in self.parts]
         return [
@@ -116,11 +116,11 @@ class MixedNoise:
             for part, share in zip(self.parts, shares, strict=True)
         ]
 
-    def expected(self, epsilon: Epsilon, reports: int, evidence: Evidence) -> float:
+    def expected(self, epsilon: Epsilon, reports: int, evidence: NoiseContext) -> float:
         return self.now.expected(epsilon, reports, evidence)
 
     def inputs(self, counts: Counts) -> Counts:
         return self.now.inputs(counts)
 
-    def lab(self, epsilon: Epsilon) -> Sampler:
+    def lab(self, epsilon: Epsilon) -> ReportSampler:
         return self.now.lab(epsilon)

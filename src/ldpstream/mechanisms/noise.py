@@ -37,7 +37,7 @@ class VarianceRule(StrEnum):
 
 
 @dataclass(frozen=True)
-class Evidence:
+class NoiseContext:
     """What a mechanism knows when it asks how far a tally would be off."""
 
     release: Release
@@ -48,7 +48,7 @@ class Evidence:
     """The epsilon that the probe was asked with."""
 
 
-class Sampler(Protocol):
+class ReportSampler(Protocol):
     """The laboratory half of a randomiser."""
 
     def sample_support(self, truth: Counts, rng: np.random.Generator) -> Support: ...
@@ -75,7 +75,7 @@ class Noise(Protocol):
         """Return the noise of the same reports in a fleet of another size."""
         ...
 
-    def expected(self, epsilon: Epsilon, reports: int, evidence: Evidence) -> float:
+    def expected(self, epsilon: Epsilon, reports: int, evidence: NoiseContext) -> float:
         """Return V(epsilon, reports): a tally's expected squared error, averaged over its bins."""
         ...
 
@@ -91,7 +91,7 @@ class Noise(Protocol):
         """Return how many devices randomise each input, given how many users hold each value."""
         ...
 
-    def lab(self, epsilon: Epsilon) -> Sampler: ...
+    def lab(self, epsilon: Epsilon) -> ReportSampler: ...
 
 
 def reweighed(tally: Tally, noise: Noise, epsilon: Epsilon, known: Floats) -> Tally:
@@ -146,7 +146,7 @@ class NoiseModel(PureNoise):
             return collector.paper_variance(reports)
         return collector.mean_variance(reports, self.population, concentration)
 
-    def expected(self, epsilon: Epsilon, reports: int, evidence: Evidence) -> float:
+    def expected(self, epsilon: Epsilon, reports: int, evidence: NoiseContext) -> float:
         """Return V at the last release's sum of squared frequencies, with its noise taken out."""
         squares = sum_of_squares(evidence.release)
         return self.variance(epsilon, reports, min(max(squares, 1 / self.labels), 1.0))
@@ -157,7 +157,7 @@ class NoiseModel(PureNoise):
     def inputs(self, counts: Counts) -> Counts:
         return counts
 
-    def lab(self, epsilon: Epsilon) -> Sampler:
+    def lab(self, epsilon: Epsilon) -> ReportSampler:
         return self.oracle.lab(self.labels, epsilon)
 
 

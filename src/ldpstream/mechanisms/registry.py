@@ -31,7 +31,7 @@ from ldpstream.mechanisms.sampling import Sampling
 from ldpstream.mechanisms.settings import Settings
 from ldpstream.mechanisms.uniform import Uniform
 from ldpstream.privacy.epsilon import Epsilon
-from ldpstream.protocol.terms import Selection
+from ldpstream.protocol.terms import SelectionMethod
 from ldpstream.refine.consistency import Consistency
 
 
@@ -56,7 +56,7 @@ class Recipe:
 
     def build(self, settings: Settings) -> Mechanism:
         """Return the mechanism, at t = 0."""
-        if settings.selection is Selection.SLOTS and not self.takes_slots:
+        if settings.selection is SelectionMethod.SLOTS and not self.takes_slots:
             raise Mistake(Problem.LEVELS_MECHANISM if settings.levels else Problem.SLOTS_MECHANISM)
         division = self.division(settings.epsilon, settings.users, settings.window)
         noise = settings.query.noise(settings, _even_share(settings, division))
@@ -171,9 +171,9 @@ def takes_slots(name: str) -> bool:
     return recipe(name).takes_slots
 
 
-def usual_selection(name: str) -> Selection:
+def usual_selection(name: str) -> SelectionMethod:
     """Return how a collector reaches devices for this mechanism, unless it is told otherwise."""
-    return Selection.SLOTS if takes_slots(name) else Selection.OPEN
+    return SelectionMethod.SLOTS if takes_slots(name) else SelectionMethod.OPEN
 
 
 def report_epsilon(name: str, settings: Settings) -> Epsilon:

@@ -15,14 +15,14 @@ from ldpstream.mechanisms.queries import HistogramQuery, Query
 from ldpstream.mechanisms.tallies import Tallies
 from ldpstream.privacy.epsilon import Epsilon
 from ldpstream.refine.change_points import ChangePoint
-from ldpstream.refine.cohorts import Fleet
+from ldpstream.refine.cohorts import ReportingFleet
 from ldpstream.refine.consistency import Consistency, consistent
 from ldpstream.refine.intervals import Interval, hull, normal_interval, normal_variance
 from ldpstream.refine.smoother import History, held_at, revise
 
 
 @dataclass(frozen=True)
-class Heard:
+class RecordedTally:
     """A tally, and the epsilon of its reports."""
 
     epsilon: Epsilon
@@ -54,7 +54,7 @@ class Record:
         """Go on under terms by which the reports about the same labels are read otherwise."""
         self._noise = noise
 
-    def add(self, known: Floats, heard: Sequence[Heard]) -> None:
+    def add(self, known: Floats, heard: Sequence[RecordedTally]) -> None:
         """Add the tallies of the next timestamp; none, or empty ones, if nobody reported.
 
         Their variances are taken at `known`, the frequencies that were released: those at a tally's
@@ -127,7 +127,7 @@ class Revision:
 
 def revision(
     record: Record,
-    fleet: Fleet,
+    fleet: ReportingFleet,
     consistency: Consistency,
     lag: int | None = None,
     since: int = 0,

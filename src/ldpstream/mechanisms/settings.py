@@ -7,14 +7,14 @@ from dataclasses import dataclass, fields, replace
 from ldpstream.arguments import checked
 from ldpstream.domain import check_labels
 from ldpstream.errors import Mistake, Problem
-from ldpstream.mechanisms.levels import Level, Levels
+from ldpstream.mechanisms.levels import FleetLevel, FleetLevels
 from ldpstream.mechanisms.noise import VarianceRule
 from ldpstream.mechanisms.queries import HISTOGRAM, DistributionQuery, Query
 from ldpstream.numeric import Numeric
 from ldpstream.oracles import Oracle
 from ldpstream.privacy.epsilon import Epsilon
 from ldpstream.protocol.slots import EPOCH_WINDOWS
-from ldpstream.protocol.terms import Selection
+from ldpstream.protocol.terms import SelectionMethod
 from ldpstream.refine.consistency import Consistency
 
 
@@ -35,9 +35,9 @@ class RunOptions:
     """The query that is asked of the stream."""
     persistence: float = 0.0
     """The share of the simulated users who keep their values (`streams/persistent.py`)."""
-    selection: Selection = Selection.ROSTER
+    selection: SelectionMethod = SelectionMethod.ROSTER
     """How users come to report; simulated ones by `lab/selection.py`."""
-    levels: Levels | None = None
+    levels: FleetLevels | None = None
     """The levels of privacy that the simulated users have; None means one for everybody."""
     lag: int | None = None
     """The timestamps after t whose tallies a revised figure may rest on; None means all."""
@@ -54,8 +54,8 @@ class RunOptions:
         intervals: bool = False,
         query: Query = HISTOGRAM,
         persistence: float = 0.0,
-        selection: Selection | str | None = None,
-        levels: Levels | str | None = None,
+        selection: SelectionMethod | str | None = None,
+        levels: FleetLevels | str | None = None,
         lag: int | None = None,
     ) -> RunOptions:
         """Read and check the options as people write them: names, and "auto".
@@ -63,7 +63,7 @@ class RunOptions:
         >>> RunOptions.read(oracle="OUE", consistency="clip").oracle
         <Oracle.OUE: 'oue'>
         """
-        usual = Selection.ROSTER if levels is None else Selection.SLOTS
+        usual = SelectionMethod.ROSTER if levels is None else SelectionMethod.SLOTS
         return RunOptions(
             oracle=None if oracle == "auto" else query.oracle(oracle),
             variance=VarianceRule(variance),
@@ -73,7 +73,7 @@ class RunOptions:
             query=query,
             persistence=float(persistence),
             selection=_selection(selection or usual),
-            levels=None if levels is None else Levels.read(levels),
+            levels=None if levels is None else FleetLevels.read(levels),
             lag=_lag(lag),
         )
 
@@ -114,15 +114,15 @@ class Settings(RunOptions):
         if self.levels is not None:
             self._check_levels(self.levels)
 
-    def _check_levels(self, levels: Levels) -> None:
+    def _check_levels(self, levels: FleetLevels) -> None:
         levels.sizes(self.users)
         strictest = f"{levels.epsilon} and {levels.window}"
         if (self.epsilon, self.window) != (levels.epsilon, levels.window):
             _refuse_with_levels(
                 "epsilon and window", f"{self.epsilon} and {self.window}", strictest
             )
-        if self.selection is not Selection.SLOTS:
-            _refuse_with_levels("selection", self.selection, Selection.SLOTS)
+        if self.selection is not SelectionMethod.SLOTS:
+            _refuse_with_levels("selection", self.selection, SelectionMethod.SLOTS)
         if isinstance(self.query, DistributionQuery):
             _refuse_with_levels("the query", self.query, "a histogram or a mean")
         if levels.correlation and self.persistence:
@@ -131,9 +131,9 @@ class Settings(RunOptions):
     @property
     def reshuffle(self) -> int | None:
         """The timestamps after which users are dealt into other groups, or None for never."""
-        return EPOCH_WINDOWS * self.window if self.selection is Selection.SLOTS else None
+        return EPOCH_WINDOWS * self.window if self.selection is SelectionMethod.SLOTS else None
 
-    def at_level(self, level: Level) -> Settings:
+    def at_level(self, level: FleetLevel) -> Settings:
         """Return the settings of a stream in which everybody has this level."""
         return replace(
             self, epsilon=level.epsilon, window=level.window, levels=None, returns_after=None
@@ -144,11 +144,11 @@ def _refuse_with_levels(option: str, given: object, expected: str) -> None:
     raise Mistake(Problem.OPTION, option=f"{option} with levels", given=given, expected=expected)
 
 
-def _selection(written: str) -> Selection:
+def _selection(written: str) -> SelectionMethod:
     try:
-        return Selection(written)
+        return SelectionMethod(written)
     except ValueError:
-        known = ", ".join(Selection)
+        known = ", ".join(SelectionMethod)
         raise Mistake(
             Problem.OPTION, option="selection", given=written, expected=f"one of {known}"
         ) from None

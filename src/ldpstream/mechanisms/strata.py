@@ -64,7 +64,7 @@ class Stratum:
 
 
 @dataclass(frozen=True)
-class Heard:
+class StratumMemory:
     """What is remembered of one stratum: sums over its past, which fade within a window.
 
     At each timestamp that passes the weight of all earlier ones shrinks by 1 - 1/w.
@@ -96,7 +96,7 @@ class Heard:
         return {name: getattr(self, name) for name in names} | {"values": pack(self.values)}
 
     @classmethod
-    def from_json(cls, saved: dict[str, Any]) -> Heard:
+    def from_json(cls, saved: dict[str, Any]) -> StratumMemory:
         return cls(**saved | {"values": unpack(saved["values"])})
 
 
@@ -104,7 +104,7 @@ class Heard:
 class StrataMemory:
     """What is remembered of all strata, by name. It is a value: to replay t, combine again."""
 
-    heard: Mapping[str, Heard] = field(default_factory=dict)
+    heard: Mapping[str, StratumMemory] = field(default_factory=dict)
     offsets: Mapping[str, Offset] = field(default_factory=dict)
     drift: Drift | None = None
     t: int = 0
@@ -126,7 +126,7 @@ class StrataMemory:
     @classmethod
     def from_json(cls, saved: dict[str, Any]) -> StrataMemory:
         return cls(
-            {name: Heard.from_json(one) for name, one in saved["heard"].items()},
+            {name: StratumMemory.from_json(one) for name, one in saved["heard"].items()},
             {name: Offset.from_json(one) for name, one in saved["offsets"].items()},
             saved["drift"] and Drift.from_json(saved["drift"]),
             saved["t"],
@@ -185,7 +185,7 @@ class _Part:
     """One stratum at t, in the bins of the fleet."""
 
     stratum: Stratum
-    heard: Heard
+    heard: StratumMemory
     tally: Tally
     frequencies: Floats
     """Those of about the last window."""
@@ -204,7 +204,7 @@ def _taken_in(
     that add up: neither an oracle's noise nor sampling correlates their errors positively.
     """
     zeros = np.zeros(stratum.noise.labels)
-    before = memory.heard.get(stratum.name, Heard(t - 1, t - 1, 0.0, 0.0, zeros))
+    before = memory.heard.get(stratum.name, StratumMemory(t - 1, t - 1, 0.0, 0.0, zeros))
     offset = memory.offsets.get(stratum.name, Offset.unknown(bins))
     if support is None or not support.reports:
         heard = _after_silence(t, stratum, before)
@@ -221,8 +221,8 @@ def _taken_in(
 
 
 def _after_reports(
-    t: int, stratum: Stratum, before: Heard, support: Support
-) -> tuple[Heard, Tally, Floats]:
+    t: int, stratum: Stratum, before: StratumMemory, support: Support
+) -> tuple[StratumMemory, Tally, Floats]:
     """Return what is remembered, the tally, and the variance that is due to who was asked."""
     heard = _faded(t, stratum, before)
     heard = replace(heard, reported=t, reports=heard.reports + support.reports)
@@ -236,7 +236,7 @@ def _after_reports(
     return replace(heard, values=values), tally, drawn
 
 
-def _after_silence(t: int, stratum: Stratum, before: Heard) -> Heard:
+def _after_silence(t: int, stratum: Stratum, before: StratumMemory) -> StratumMemory:
     """Return what is remembered of a stratum without reports at t.
 
     Where many are missing, it is an outage, which for up to a window says nothing of the stratum's
@@ -248,11 +248,11 @@ def _after_silence(t: int, stratum: Stratum, before: Heard) -> Heard:
     return _faded(t, stratum, before)
 
 
-def _faded(t: int, stratum: Stratum, before: Heard) -> Heard:
+def _faded(t: int, stratum: Stratum, before: StratumMemory) -> StratumMemory:
     """Return what is remembered at t, before any reports of t."""
     kept = (1 - 1 / stratum.window) ** (t - before.t)
     turns = kept * before.turns + turn_share(stratum.window, t)
-    return Heard(t, before.reported, kept * before.reports, turns, kept * before.values)
+    return StratumMemory(t, before.reported, kept * before.reports, turns, kept * before.values)
 
 
 class _Combination:
@@ -285,7 +285,7 @@ class _Combination:
         doubt = np.minimum(self._doubts.mean(axis=1) + drift, UNKNOWN)
         return best_weights(self._shares, noise, doubt)
 
-    def result(self, heard: Mapping[str, Heard]) -> tuple[Tally, StrataMemory]:
+    def result(self, heard: Mapping[str, StratumMemory]) -> tuple[Tally, StrataMemory]:
         estimate = self._weights @ (self._estimates - self._offsets)
         lasting = self._lasting()
         variance = self._weights**2 @ (self._variances - self._lastings) + lasting

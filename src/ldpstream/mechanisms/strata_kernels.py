@@ -19,7 +19,7 @@ from ldpstream.refine.offsets import AVERAGED, LEAST, UNKNOWN
 class _Memory(NamedTuple):
     """What is remembered from one timestamp to the next; a row of a matrix is a stratum's."""
 
-    # `strata.Heard`
+    # `strata.StratumMemory`
     t: Indexes
     reported: Indexes
     reports: Floats

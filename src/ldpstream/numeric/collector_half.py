@@ -8,7 +8,7 @@ from ldpstream.arrays import Bytes, Floats
 from ldpstream.errors import LdpStreamError, Problem
 from ldpstream.numeric.device_half import NumericDevice
 from ldpstream.oracles.collector_half import (
-    Reader,
+    ReportReader,
     Reports,
     Support,
     check_all_below,
@@ -20,7 +20,7 @@ LEAST_TELLING = 1e-6
 """The spread of values is not estimated if the variance of reports depends on it less than this."""
 
 
-class NumericCollector(Reader):
+class NumericCollector(ReportReader):
     """The decoder, counter and estimator for the reports of one device half.
 
     What is kept of a round is how often each output occurred: a `Support` over outputs, which adds

@@ -43,7 +43,7 @@ class Support:
         return cls(np.zeros(counters, np.int64), 0)
 
 
-class Reader(ABC):
+class ReportReader(ABC):
     """A decoder and counter of the reports of a randomiser, a batch at a time."""
 
     def __init__(self, report_bytes: int, counters: int) -> None:
@@ -125,14 +125,14 @@ class Pure:
         return self._base / reports
 
 
-class CollectorHalf(Reader, Pure):
+class CollectorHalf(ReportReader, Pure):
     """The decoder, counter and estimator for the reports of one device half.
 
     The formulas hold for every pure oracle; only decoding and counting differ between oracles.
     """
 
     def __init__(self, device: DeviceHalf[Any]) -> None:
-        Reader.__init__(self, device.report_bytes, device.labels)
+        ReportReader.__init__(self, device.report_bytes, device.labels)
         Pure.__init__(self, device.p, device.q)
         self.device = device
         self.labels = device.labels

@@ -16,7 +16,7 @@ _UNITS = ((86_400_000, "day"), (3_600_000, "hour"), (60_000, "minute"), (1000, "
 
 
 @dataclass(frozen=True)
-class Promise:
+class PromiseInWords:
     """What is promised to a device at one level of privacy."""
 
     level: str
@@ -34,7 +34,7 @@ class Promise:
     """The same in a few words, for a list to choose from."""
 
     @classmethod
-    def of(cls, terms: Terms) -> Promise:
+    def of(cls, terms: Terms) -> PromiseInWords:
         """Put the promise of these terms, at the level at which they are seen, into words."""
         factor = math.exp(terms.epsilon_nano / 1e9)
         belief = factor / (factor + 1)
@@ -66,9 +66,9 @@ class Promise:
         return asdict(self)
 
 
-def promises(terms: Terms) -> list[Promise]:
+def promises(terms: Terms) -> list[PromiseInWords]:
     """Return the promise at each level of privacy, the stream's own first."""
-    return [Promise.of(one) for one in terms.strata]
+    return [PromiseInWords.of(one) for one in terms.strata]
 
 
 def told_openly(terms: Terms) -> str | None:

@@ -54,7 +54,7 @@ END = re.compile(r"-?[0-9]{1,18}(\.[0-9]{1,18})?")
 """An end of a range, as a decimal text."""
 
 
-class Selection(StrEnum):
+class SelectionMethod(StrEnum):
     """How a share of the devices is reached (docs/protocol.md)."""
 
     SLOTS = "slots"
@@ -94,7 +94,7 @@ class Terms:
     oracle: Oracle | Numeric
     other: str | None = None
     """The label that a device reports when it has no usable value, if the stream has one."""
-    selection: Selection | None = None
+    selection: SelectionMethod | None = None
     """How devices are reached; None in terms of the first version, which do not say."""
     deadline_ms: int | None = None
     """With slots: how long after its start a timestamp takes reports."""
@@ -356,7 +356,7 @@ def _given(**members: object) -> dict[str, object]:
     return {name: value for name, value in members.items() if value is not None}
 
 
-def _selection(sent: dict[str, Any]) -> tuple[Selection | None, int | None]:
+def _selection(sent: dict[str, Any]) -> tuple[SelectionMethod | None, int | None]:
     """Read how devices are reached, and the deadline of slots; check the version by them."""
     selection = sent.get("selection")
     form = FIRST_FORMAT if "selection" not in sent else PLAIN_FORMAT
@@ -368,12 +368,12 @@ def _selection(sent: dict[str, Any]) -> tuple[Selection | None, int | None]:
         if newer:
             _malformed("the keys", sorted(sent))
     else:
-        _check("selection", sent, isinstance(selection, str) and selection in set(Selection))
-    if ("deadline_ms" in sent) != (selection == Selection.SLOTS):
+        _check("selection", sent, isinstance(selection, str) and selection in set(SelectionMethod))
+    if ("deadline_ms" in sent) != (selection == SelectionMethod.SLOTS):
         _malformed("the keys", sorted(sent))
     if "deadline_ms" in sent:
         _check("deadline_ms", sent, whole(sent["deadline_ms"], 1, sent["interval_ms"]))
-    return (None if selection is None else Selection(selection)), sent.get("deadline_ms")
+    return (None if selection is None else SelectionMethod(selection)), sent.get("deadline_ms")
 
 
 def _levels(sent: dict[str, Any], oracle: Oracle | Numeric) -> tuple[Level, ...]:
@@ -382,7 +382,7 @@ def _levels(sent: dict[str, Any], oracle: Oracle | Numeric) -> tuple[Level, ...]
         return ()
     given = sent["levels"]
     _check("levels", sent, isinstance(given, list) and 1 <= len(given) <= MOST_LEVELS)
-    _check("levels", sent, sent.get("selection") == Selection.SLOTS)
+    _check("levels", sent, sent.get("selection") == SelectionMethod.SLOTS)
     _check("levels", sent, all(_is_level(one, sent) for one in given))
     _check("levels", sent, len({one["name"] for one in given}) == len(given))
     try:
@@ -416,7 +416,7 @@ def _attributes(sent: dict[str, Any]) -> Attributes | None:
     if "attributes" not in sent:
         return None
     read = Attributes.read(sent["attributes"])
-    _check("attributes", sent, read is not None and sent.get("selection") == Selection.SLOTS)
+    _check("attributes", sent, read is not None and sent.get("selection") == SelectionMethod.SLOTS)
     return read
 
 
@@ -459,7 +459,7 @@ def _texts(sent: dict[str, Any]) -> tuple[Vocabulary, Oracle]:
     _check("bits", sent, type(sent["bits"]) is int)
     _check("prefixes", sent, isinstance(prefixes, list) and all(type(n) is int for n in prefixes))
     _check("oracle", sent, sent["oracle"] == Oracle.HADAMARD)
-    _check("query", sent, sent.get("selection") == Selection.SLOTS)
+    _check("query", sent, sent.get("selection") == SelectionMethod.SLOTS)
     return Vocabulary(int(salt, 16), sent["bits"], tuple(prefixes)), Oracle.HADAMARD
 
 

@@ -19,7 +19,7 @@ Done = TypeVar("Done")
 
 
 @dataclass(frozen=True)
-class Stretch:
+class TallyBlock:
     """Tallies of some labels over some timestamps, T x d."""
 
     measured: Floats
@@ -44,9 +44,11 @@ class Stretch:
         relative: Floats = self.variance[self.heard].mean(axis=0) / self.scale
         return relative
 
-    def part(self, rows: slice, columns: slice) -> Stretch:
+    def part(self, rows: slice, columns: slice) -> TallyBlock:
         """Return a part that keeps the variance that all labels share."""
-        part = Stretch(self.measured[rows, columns], self.variance[rows, columns], self.heard[rows])
+        part = TallyBlock(
+            self.measured[rows, columns], self.variance[rows, columns], self.heard[rows]
+        )
         part.__dict__.update(shared=self.shared[rows], scale=self.scale)
         return part
 
@@ -80,7 +82,7 @@ class Bank:
         prior = self.prior[kept] / self.prior[kept].sum()
         return Bank(models, prior, self.errors[kept], self.seasonal[kept], self.start)
 
-    def over(self, stretch: Stretch, shifts: Floats) -> list[Between]:
+    def over(self, stretch: TallyBlock, shifts: Floats) -> list[Between]:
         """Run all members over a stretch; return what they say of each label.
 
         `shifts` are variances that the level has in addition, T.
@@ -92,7 +94,7 @@ class Bank:
             for label in range(stretch.measured.shape[1])
         ]
 
-    def tested(self, stretch: Stretch, shifts: Floats) -> Tested:
+    def tested(self, stretch: TallyBlock, shifts: Floats) -> Tested:
         """Run all members over a stretch of one label, to look for shifts."""
         gains, means = self._run(stretch, shifts)
         return Tested(
@@ -100,7 +102,7 @@ class Bank:
             *(_side_by_side(gains, name) for name in ("spreads", "shift")),
         )
 
-    def _run(self, stretch: Stretch, shifts: Floats) -> tuple[list[Gains], list[Means]]:
+    def _run(self, stretch: TallyBlock, shifts: Floats) -> tuple[list[Gains], list[Means]]:
         def run(model: Sparse) -> tuple[Gains, Means]:
             gains = Gains.of(model, stretch.shared, stretch.heard, shifts)
             return gains, Means.of(model, gains, self.start, stretch.measured)

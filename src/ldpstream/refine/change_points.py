@@ -9,7 +9,7 @@ from dataclasses import dataclass, replace
 import numpy as np
 
 from ldpstream.arrays import Floats, Indexes
-from ldpstream.refine.bank import Bank, Stretch, Tested
+from ldpstream.refine.bank import Bank, TallyBlock, Tested
 from ldpstream.refine.chain import two_sided
 from ldpstream.refine.intervals import LEVEL, QUANTILE
 from ldpstream.refine.weights import SHARE
@@ -71,7 +71,7 @@ class Shift:
 class Search:
     """A search in one label's tallies, first by eye, then by the evidence of all members."""
 
-    def __init__(self, bank: Bank, stretch: Stretch, label: int) -> None:
+    def __init__(self, bank: Bank, stretch: TallyBlock, label: int) -> None:
         self._bank = bank
         self._stretch = stretch
         self._label = label
@@ -140,7 +140,9 @@ class Search:
             likely * (variance + 2 * size**2),
         )
 
-    def _weighed(self, bank: Bank, part: Stretch, shifts: Floats) -> tuple[Tested, Floats, float]:
+    def _weighed(
+        self, bank: Bank, part: TallyBlock, shifts: Floats
+    ) -> tuple[Tested, Floats, float]:
         """Return what members say, their weights, and the evidence for all of them."""
         seen = bank.tested(part, shifts)
         return seen, *two_sided(seen.said(self._relative), bank.prior, SHARE)
@@ -182,7 +184,7 @@ class Search:
         return np.arange(places[0], places[-1] + 1), whole
 
 
-def candidates(stretch: Stretch, label: int) -> Iterator[int]:
+def candidates(stretch: TallyBlock, label: int) -> Iterator[int]:
     """Yield places where the tallies before and after differ more than they do elsewhere."""
     heard = np.flatnonzero(stretch.heard)
     errors = stretch.measured[heard, label] / np.sqrt(stretch.variance[heard, label])

@@ -32,7 +32,7 @@ MOST_OFFSETS = 200_000
 
 
 @dataclass(frozen=True)
-class Fleet:
+class ReportingFleet:
     """What a filter knows of the fleet that reports."""
 
     users: float = math.inf

@@ -42,7 +42,7 @@ SMALLEST = 1e-12
 """Shares are kept this far away from 0 and 1, where a logit has no value."""
 
 
-class Figures(NamedTuple):
+class IntervalEstimates(NamedTuple):
     """Estimates, and the ends of their intervals."""
 
     values: Floats
@@ -150,15 +150,15 @@ class Density:
             np.array([np.linalg.inv(modes[place].precision) for place in kept]),
         )
 
-    def bins(self, count: int) -> Figures:
+    def bins(self, count: int) -> IntervalEstimates:
         """Return the shares of `count` equal parts of the range."""
         cells = self.shares.shape[1]
         parts = np.repeat(np.eye(count), cells // count, axis=1)
         shares, logits, variances = self._shares(parts)
         low, high = mixture_interval(self.weights[:, None], logits, variances)
-        return Figures(self.weights @ shares, _share(low), _share(high))
+        return IntervalEstimates(self.weights @ shares, _share(low), _share(high))
 
-    def quantiles(self, levels: Sequence[float]) -> Figures:
+    def quantiles(self, levels: Sequence[float]) -> IntervalEstimates:
         """Return quantiles, as fractions of the range: the medians of their posteriors.
 
         A quantile lies above x if and only if less than its level lies below x, so its posterior
@@ -177,7 +177,7 @@ class Density:
             np.array([np.interp(-chance, -row, edges / cells) for row in beyond])
             for chance in (0.5, (1 + LEVEL) / 2, (1 - LEVEL) / 2)
         ]
-        return Figures(*found)
+        return IntervalEstimates(*found)
 
     def _shares(self, parts: Floats) -> tuple[Floats, Floats, Floats]:
         """Return each member's shares of sets of cells, with their logits and those' variances."""

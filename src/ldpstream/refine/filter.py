@@ -8,7 +8,7 @@ import numpy as np
 
 from ldpstream.arrays import Floats
 from ldpstream.errors import Mistake, Problem
-from ldpstream.refine.cohorts import Fleet
+from ldpstream.refine.cohorts import ReportingFleet
 from ldpstream.refine.intervals import mixture_interval, mixture_moments, normal_variance, widening
 from ldpstream.refine.jumps import BELIEVED, Jumps
 from ldpstream.refine.levels import PROCESS_NOISES, LevelBank
@@ -53,9 +53,9 @@ class Filter:
     ([0.7, 0.3], True)
     """
 
-    def __init__(self, labels: int, fleet: Fleet | None = None) -> None:
+    def __init__(self, labels: int, fleet: ReportingFleet | None = None) -> None:
         self.labels = labels
-        self._fleet = fleet or Fleet()
+        self._fleet = fleet or ReportingFleet()
         self._begin_anew()
 
     def _begin_anew(self) -> None:

@@ -9,16 +9,16 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ldpstream.arrays import Flags, Floats
-from ldpstream.refine.bank import Bank, Done, Stretch, in_threads
+from ldpstream.refine.bank import Bank, Done, TallyBlock, in_threads
 from ldpstream.refine.chain import central, two_sided
 from ldpstream.refine.change_points import ChangePoint, Search
-from ldpstream.refine.cohorts import Fleet
+from ldpstream.refine.cohorts import ReportingFleet
 from ldpstream.refine.filter import LEAST_NOISE
 from ldpstream.refine.hindsight import members
 from ldpstream.refine.intervals import mixture_moments
 from ldpstream.refine.periods import PeriodFinder
 from ldpstream.refine.seasons import is_harmonic
-from ldpstream.refine.turns import Tallies, turns
+from ldpstream.refine.turns import TallyRows, turns
 from ldpstream.refine.weights import PRIOR_LABELS, SHARE
 from ldpstream.refine.white import white_movement
 
@@ -58,7 +58,7 @@ class Revised:
 
 
 def revise(
-    history: History, fleet: Fleet | None = None, lag: int | None = None, since: int = 0
+    history: History, fleet: ReportingFleet | None = None, lag: int | None = None, since: int = 0
 ) -> Revised:
     """Smooth a history. With a `lag`, that of t rests on the tallies up to t + lag only.
 
@@ -76,7 +76,7 @@ def revise(
     timestamps, labels = history.measured.shape
     parts = []
     for begin, end, first, last in _blocks(timestamps, labels, lag):
-        done = _smoothed(history.part(first, last), fleet or Fleet(), since + first)
+        done = _smoothed(history.part(first, last), fleet or ReportingFleet(), since + first)
         parts.append(_cut(done, begin - first, end - first, first))
     return _joined(parts, axis=0)
 
@@ -120,43 +120,45 @@ def _cut(done: Revised, begin: int, end: int, since: int) -> Revised:
     return Revised(done.values[rows], done.low[rows], done.high[rows], changes)
 
 
-def _smoothed(history: History, fleet: Fleet, since: int) -> Revised:
+def _smoothed(history: History, fleet: ReportingFleet, since: int) -> Revised:
     """Smooth a chunk of a history that begins `since` timestamps after the first."""
     heard = np.isfinite(history.measured[:, 0])
     labels = history.measured.shape[1]
     if not heard.any():
         anywhere = np.ones_like(history.measured)
         return Revised(anywhere / max(labels, 2), 0 * anywhere, anywhere, ())
-    stretch = Stretch(np.where(heard[:, None], history.measured, 0.0), history.variance, heard)
+    stretch = TallyBlock(np.where(heard[:, None], history.measured, 0.0), history.variance, heard)
     bank = Bank.of(members(*_periods(stretch, fleet, history.sampled)), labels, stretch.scale)
     fits = _fits(bank, stretch)
     found = turns(_tallies(fits, stretch, history.sampled), fleet, since)
     if found is not None:
         variance = np.maximum(stretch.variance - found.explained, LEAST_NOISE * stretch.variance)
-        less = Stretch(stretch.measured - heard[:, None] * found.offsets, variance, heard)
+        less = TallyBlock(stretch.measured - heard[:, None] * found.offsets, variance, heard)
         fits = _fits(bank, less)
     return _joined([fit.revised() for fit in fits], axis=1)
 
 
-def _fits(bank: Bank, stretch: Stretch) -> list[_Fit]:
+def _fits(bank: Bank, stretch: TallyBlock) -> list[_Fit]:
     """Fit the members of a bank to all labels, so many at a time as memory is meant for."""
     timestamps, labels = stretch.measured.shape
     size = max(MOST_CELLS // timestamps, 1)
     return [_Fit(bank, stretch, begin, begin + size) for begin in range(0, labels, size)]
 
 
-def _tallies(fits: list[_Fit], stretch: Stretch, sampled: Floats) -> Tallies:
+def _tallies(fits: list[_Fit], stretch: TallyBlock, sampled: Floats) -> TallyRows:
     """Return all tallies; where there is none, what the others say of it."""
     means = np.concatenate([fit.between[0] for fit in fits], axis=1)
     shares = np.clip(means, 0.0, 1.0)
-    return Tallies(
+    return TallyRows(
         np.where(stretch.heard[:, None], stretch.measured, means),
         stretch.variance,
         np.minimum(sampled[:, None] * shares * (1 - shares), stretch.variance),
     )
 
 
-def _periods(stretch: Stretch, fleet: Fleet, sampled: Floats) -> tuple[float | None, float | None]:
+def _periods(
+    stretch: TallyBlock, fleet: ReportingFleet, sampled: Floats
+) -> tuple[float | None, float | None]:
     """Return the period of a stretch and a second one, if it has any that is not the cohorts'."""
     measured = stretch.measured[stretch.heard]
     finder = PeriodFinder.over(measured)
@@ -178,7 +180,7 @@ def _periods(stretch: Stretch, fleet: Fleet, sampled: Floats) -> tuple[float | N
 class _Fit:
     """The members of a bank on some labels: who is right at which label and when."""
 
-    def __init__(self, bank: Bank, whole: Stretch, begin: int, end: int) -> None:
+    def __init__(self, bank: Bank, whole: TallyBlock, begin: int, end: int) -> None:
         stretch = whole.part(slice(None), slice(begin, end))
         self._bank, self._stretch, self._begin = bank, stretch, begin
         self._relative = stretch.relative

@@ -8,7 +8,7 @@ from itertools import pairwise
 import numpy as np
 
 from ldpstream.arrays import Floats
-from ldpstream.refine.cohorts import MOST_ROUNDS, SETTLED, SETTLED_PRIOR, Fleet
+from ldpstream.refine.cohorts import MOST_ROUNDS, SETTLED, SETTLED_PRIOR, ReportingFleet
 from ldpstream.refine.levels import log_density
 
 FEWEST_ROUNDS = 3
@@ -19,7 +19,7 @@ LEAST_REST = 0.02
 
 
 @dataclass(frozen=True)
-class Tallies:
+class TallyRows:
     """The tallies of a stretch, T x d, and their variances."""
 
     values: Floats
@@ -30,7 +30,7 @@ class Tallies:
 
 
 @dataclass(frozen=True)
-class Turns:
+class TurnOffsets:
     """What of the tallies is due to whose turn it was, T x d."""
 
     settled: float
@@ -40,7 +40,7 @@ class Turns:
     """The variance of the tallies that the offsets explain."""
 
 
-def turns(tallies: Tallies, fleet: Fleet, since: int = 0) -> Turns | None:
+def turns(tallies: TallyRows, fleet: ReportingFleet, since: int = 0) -> TurnOffsets | None:
     """Return what is known of the cohorts, if they are worth knowing.
 
     `since` is the number of timestamps before.
@@ -61,7 +61,7 @@ def turns(tallies: Tallies, fleet: Fleet, since: int = 0) -> Turns | None:
     offsets, explained = np.zeros_like(tallies.values), np.zeros_like(tallies.values)
     for fold in folds:
         fold.explain(posterior, offsets, explained)
-    return Turns(settled, offsets, explained)
+    return TurnOffsets(settled, offsets, explained)
 
 
 @dataclass(frozen=True)
@@ -79,7 +79,7 @@ class _Fold:
     sampling: Floats
 
     @classmethod
-    def of(cls, tallies: Tallies, window: int, begin: int, end: int) -> _Fold:
+    def of(cls, tallies: TallyRows, window: int, begin: int, end: int) -> _Fold:
         """Fold how far each tally is off the mean of the window around it.
 
         A window has each cohort once, so that its mean is the fleet's. What a model makes of the

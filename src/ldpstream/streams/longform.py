@@ -28,7 +28,7 @@ from ldpstream.streams.labels import (
 from ldpstream.streams.notes import Tell, warn
 from ldpstream.streams.reading import readable
 from ldpstream.streams.separators import separator_in
-from ldpstream.streams.table import Events, Extent, Watch, write_events
+from ldpstream.streams.table import Events, TableExtent, Watch, write_events
 from ldpstream.streams.times import Every, time_of
 
 SAMPLE = 1000
@@ -39,7 +39,7 @@ NOTE = "note.txt"
 
 
 @dataclass(frozen=True)
-class Columns:
+class ColumnNames:
     """The names of a table's columns that hold user, time and value."""
 
     user: str
@@ -53,7 +53,7 @@ class Columns:
 
 
 @dataclass(frozen=True)
-class Table:
+class EventTable:
     """Rows of events with all their columns, and how messages call them."""
 
     frame: pl.LazyFrame
@@ -98,7 +98,7 @@ def read_events(
     Traceback (most recent call last):
     ldpstream.errors.Mistake: trips.csv: no such file; give a .csv or .parquet file
     """
-    columns, file = Columns(user, time, value), Path(path)
+    columns, file = ColumnNames(user, time, value), Path(path)
     step, rule = Every.parse(every), label_rule(labels, bins)
     table = _scan(file, columns)
     with readable(file):
@@ -122,8 +122,12 @@ def events_of(
     tell: Tell = warn,
 ) -> EventsStream:
     """Return the stream of a frame of events, with the arguments of `read_events`."""
-    columns, step, rule = Columns(user, time, value), Every.parse(every), label_rule(labels, bins)
-    table = Table(frame.lazy(), Path(name), 1)
+    columns, step, rule = (
+        ColumnNames(user, time, value),
+        Every.parse(every),
+        label_rule(labels, bins),
+    )
+    table = EventTable(frame.lazy(), Path(name), 1)
     events = _events(table, columns, step, rule)
     content = frame.select(*dict.fromkeys((user, time, value))).rechunk().write_ipc(None)
     digest = hashlib.sha256(content.getbuffer()).hexdigest()
@@ -133,8 +137,8 @@ def events_of(
 
 def _kept(
     events: Events,
-    table: Table,
-    columns: Columns,
+    table: EventTable,
+    columns: ColumnNames,
     name: str,
     key: str,
     watch: Watch,
@@ -153,7 +157,7 @@ def _kept(
     return EventsStream.open(folder)
 
 
-def _note(extent: Extent, table: Table, columns: Columns) -> str:
+def _note(extent: TableExtent, table: EventTable, columns: ColumnNames) -> str:
     names = list(dict.fromkeys(vars(columns).values()))
     blanks = table.frame.select(pl.col(name).is_null() for name in names).with_row_index(
         "row", table.first_row
@@ -214,12 +218,12 @@ def _lines(path: Path) -> tuple[str, ...]:
     return tuple(names)
 
 
-def _scan(path: Path, columns: Columns) -> Table:
+def _scan(path: Path, columns: ColumnNames) -> EventTable:
     if not path.is_file():
         what = "is a folder" if path.is_dir() else "no such file"
         raise bad_file(path, what, "give a .csv or .parquet file")
     if path.suffix == ".parquet":
-        return Table(pl.scan_parquet(path), path, 1)
+        return EventTable(pl.scan_parquet(path), path, 1)
     if path.name.removesuffix(".gz").endswith(TEXTS):
         with readable(path):
             return _scan_text(path, columns)
@@ -227,18 +231,18 @@ def _scan(path: Path, columns: Columns) -> Table:
     raise bad_file(path, what, f"give .csv or .parquet (also {', '.join(TEXTS[1:])}, and .gz)")
 
 
-def _scan_text(path: Path, columns: Columns) -> Table:
+def _scan_text(path: Path, columns: ColumnNames) -> EventTable:
     """Scan a file whose columns are all text; those of a file without a header have numbers."""
     separator = separator_in(path)
     named = pl.scan_csv(path, infer_schema=False, separator=separator)
     if not columns.are_numbers or set(vars(columns).values()) & set(named.collect_schema()):
-        return Table(named, path, 2)
+        return EventTable(named, path, 2)
     rows = pl.scan_csv(path, infer_schema=False, separator=separator, has_header=False)
     numbered = {name: str(place) for place, name in enumerate(rows.collect_schema(), 1)}
-    return Table(rows.rename(numbered), path, 1)
+    return EventTable(rows.rename(numbered), path, 1)
 
 
-def _events(table: Table, columns: Columns, every: Every, rule: LabelRule) -> Events:
+def _events(table: EventTable, columns: ColumnNames, every: Every, rule: LabelRule) -> Events:
     raw, path = table.frame, table.file
     names = raw.collect_schema().names()
     for option, column in vars(columns).items():
@@ -273,7 +277,7 @@ _FIXES = {
 }
 
 
-def _first_null(table: Table, column: str, read: pl.Expr, role: str) -> Mistake:
+def _first_null(table: EventTable, column: str, read: pl.Expr, role: str) -> Mistake:
     """Name the first row in which a cell is there and cannot be read."""
     bad = read.is_null() & pl.col(column).is_not_null()
     rows = table.frame.select(column, bad=bad).with_row_index("row", table.first_row)

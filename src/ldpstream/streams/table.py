@@ -48,7 +48,7 @@ class Events:
 
 
 @dataclass(frozen=True)
-class Extent:
+class TableExtent:
     """The users and the timestamps of a table."""
 
     users: pl.DataFrame
@@ -62,7 +62,7 @@ class Extent:
     """The rows that are left out for a blank cell."""
 
 
-def write_events(events: Events, folder: Path, *, name: str, key: str, watch: Watch) -> Extent:
+def write_events(events: Events, folder: Path, *, name: str, key: str, watch: Watch) -> TableExtent:
     """Write the stream into the folder, in three passes over the table, batch by batch."""
     extent = find_extent(events, watch)
     end = extent.start + extent.timestamps * events.every
@@ -90,7 +90,7 @@ def write_events(events: Events, folder: Path, *, name: str, key: str, watch: Wa
     return extent
 
 
-def find_extent(events: Events, watch: Watch) -> Extent:
+def find_extent(events: Events, watch: Watch) -> TableExtent:
     """Find users and times in one pass; refuse a table that cannot be a stream."""
     time, valueless, whole = pl.col("time"), pl.col("value").is_null(), ~events.blank
     valued = pl.when(whole & ~valueless).then(time)
@@ -126,7 +126,7 @@ def find_extent(events: Events, watch: Watch) -> Extent:
     if len(present) < 2:
         raise bad_file(events.file, "all events are of one user", "give events of 2 or more users")
     late = (present["first"].fill_null(last + 1) >= start + events.every).any()
-    return Extent(
+    return TableExtent(
         users=present.select("user").with_row_index("index"),
         rows=_whole(found["rows"].sum()),
         start=start,

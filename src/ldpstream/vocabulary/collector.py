@@ -12,11 +12,11 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ldpstream.arrays import Bytes
-from ldpstream.oracles.collector_half import Reader, See, Support
+from ldpstream.oracles.collector_half import ReportReader, See, Support
 from ldpstream.oracles.tagged.collector import TaggedReader
 from ldpstream.oracles.tagged.device import Tagged
 from ldpstream.vocabulary.device import MOST_BITS
-from ldpstream.vocabulary.evidence import Columns
+from ldpstream.vocabulary.evidence import ColumnCounts
 
 _COLUMN = np.uint32((1 << MOST_BITS) - 1)
 _COUNT_BITS = 32
@@ -40,24 +40,24 @@ class ColumnReader(TaggedReader):
     [([9], [1]), ([7], [2])]
     """
 
-    def __init__(self, device: Tagged[Any], inner: Reader) -> None:
+    def __init__(self, device: Tagged[Any], inner: ReportReader) -> None:
         super().__init__(device, inner)
         self.counters = 0
         """None before anything was reported: a support is as long as its columns are many."""
 
     def count(self, tables: Iterable[Bytes], see: See | None = None) -> Support:
-        found = Columns.summed(Columns.of(self._places(table, see)) for table in tables)
+        found = ColumnCounts.summed(ColumnCounts.of(self._places(table, see)) for table in tables)
         places = found.places.astype(np.int64) << _COUNT_BITS
         return Support(places | found.counts, found.reports)
 
-    def columns(self, support: Support) -> list[Columns]:
+    def columns(self, support: Support) -> list[ColumnCounts]:
         """Return the columns that each group has reported, without those that tell nothing."""
         places = (support.counts >> _COUNT_BITS).astype(np.uint32)
         counts, groups = support.counts & (1 << _COUNT_BITS) - 1, places >> np.uint32(MOST_BITS)
         size = self.device.labels + 1
         ends = np.searchsorted(groups, np.arange(self.device.tags + 1))
         return [
-            without_flood(Columns(places[start:end] & _COLUMN, counts[start:end]), size)
+            without_flood(ColumnCounts(places[start:end] & _COLUMN, counts[start:end]), size)
             for start, end in pairwise(ends)
         ]
 
@@ -69,21 +69,21 @@ class ColumnReader(TaggedReader):
         return reports.astype(np.uint32) | tags
 
 
-def without_flood(columns: Columns, size: int) -> Columns:
+def without_flood(columns: ColumnCounts, size: int) -> ColumnCounts:
     """Leave out what honest devices do not send: column 0, and more of one column than chance has.
 
     A column supports half of all texts, and column 0 supports every one: fakes that agree on one
     would raise them all at once. An honest device reports a column of `size` with a probability of
     at most 2 / `size`, whatever it holds, so that figures hardly change.
 
-    >>> flooded = Columns(np.array([0, 5, 9], np.uint32), np.array([7, 100, 1]))
+    >>> flooded = ColumnCounts(np.array([0, 5, 9], np.uint32), np.array([7, 100, 1]))
     >>> kept = without_flood(flooded, 1 << 16)
     >>> kept.places.tolist(), kept.counts.tolist()
     ([5, 9], [3, 1])
     """
     kept = columns.places != 0
     most = most_of_one(columns.reports, size)
-    return Columns(columns.places[kept], np.minimum(columns.counts[kept], most))
+    return ColumnCounts(columns.places[kept], np.minimum(columns.counts[kept], most))
 
 
 @lru_cache(maxsize=1024)

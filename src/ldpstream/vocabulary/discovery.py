@@ -16,7 +16,7 @@ from unicodedata import category
 import numpy as np
 
 from ldpstream.arrays import Bytes, Floats
-from ldpstream.vocabulary.evidence import Evidence
+from ldpstream.vocabulary.evidence import TextEvidence
 from ldpstream.vocabulary.kernels import Texts
 
 WIDEST = 200
@@ -35,7 +35,7 @@ _CONTINUED = range(0x80, 0xC0)
 _LEADS = {1: range(0xC2, 0xE0), 2: range(0xE0, 0xF0), 3: range(0xF0, 0xF5)}
 
 
-def discover(evidence: Evidence) -> list[bytes]:
+def discover(evidence: TextEvidence) -> list[bytes]:
     """Return texts that stand out from the noise, the heaviest first.
 
     Found is what has at most two bytes more than the longest reported prefix. Whoever extends a
@@ -55,7 +55,7 @@ def discover(evidence: Evidence) -> list[bytes]:
     return _explained([text for _, text in found[:MOST_FOUND]], evidence)
 
 
-def _listed(prefixes: Sequence[bytes], evidence: Evidence) -> Iterator[tuple[float, bytes]]:
+def _listed(prefixes: Sequence[bytes], evidence: TextEvidence) -> Iterator[tuple[float, bytes]]:
     """Yield the heaviest extensions that are listed, with their scores."""
     texts = extended(prefixes, whole=True)
     scores = evidence.figures(texts).scores
@@ -64,7 +64,7 @@ def _listed(prefixes: Sequence[bytes], evidence: Evidence) -> Iterator[tuple[flo
         yield float(scores[place]), texts[place]
 
 
-def _explained(texts: Sequence[bytes], evidence: Evidence) -> list[bytes]:
+def _explained(texts: Sequence[bytes], evidence: TextEvidence) -> list[bytes]:
     """Drop texts that share a bucket with a heavier one: its reports are all that speaks for them.
 
     Among millions of texts that are looked at, some share a bucket of each heavy text.

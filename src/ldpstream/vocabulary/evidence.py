@@ -24,10 +24,10 @@ few fakes in one group could else hide what many hold."""
 
 
 @dataclass(frozen=True)
-class Columns:
+class ColumnCounts:
     """Counts of the columns that were reported, sparsely; those of one group add up.
 
-    >>> round_1, round_2 = Columns.of(np.array([5, 5, 9])), Columns.of(np.array([9]))
+    >>> round_1, round_2 = ColumnCounts.of(np.array([5, 5, 9])), ColumnCounts.of(np.array([9]))
     >>> (round_1 + round_2).places.tolist(), (round_1 + round_2).counts.tolist()
     ([5, 9], [2, 2])
     """
@@ -37,16 +37,16 @@ class Columns:
     counts: Counts
 
     @classmethod
-    def of(cls, reports: NDArray[np.uint32]) -> Columns:
+    def of(cls, reports: NDArray[np.uint32]) -> ColumnCounts:
         places, counts = np.unique(reports, return_counts=True)
         return cls(places.astype(np.uint32), counts)
 
     @classmethod
-    def none(cls) -> Columns:
+    def none(cls) -> ColumnCounts:
         return cls(np.zeros(0, np.uint32), np.zeros(0, np.int64))
 
     @classmethod
-    def summed(cls, parts: Iterable[Columns]) -> Columns:
+    def summed(cls, parts: Iterable[ColumnCounts]) -> ColumnCounts:
         """Return the sum of many, in one pass."""
         kept = list(parts) or [cls.none()]
         places, inverse = np.unique(
@@ -57,8 +57,8 @@ class Columns:
         )
         return cls(places, counts.astype(np.int64))
 
-    def __add__(self, other: Columns) -> Columns:
-        return Columns.summed((self, other))
+    def __add__(self, other: ColumnCounts) -> ColumnCounts:
+        return ColumnCounts.summed((self, other))
 
     @property
     def reports(self) -> int:
@@ -75,7 +75,7 @@ class Columns:
 
 
 @dataclass(frozen=True)
-class Figures:
+class ShareEstimates:
     """Unbiased shares of texts, with the standard errors of texts that nobody holds."""
 
     shares: Floats
@@ -90,21 +90,23 @@ class Figures:
         return scores
 
 
-class Evidence:
+class TextEvidence:
     """The reports of all groups over some rounds, ready to be asked about any text."""
 
-    def __init__(self, vocabulary: Vocabulary, epsilon: Epsilon, groups: Sequence[Columns]) -> None:
+    def __init__(
+        self, vocabulary: Vocabulary, epsilon: Epsilon, groups: Sequence[ColumnCounts]
+    ) -> None:
         self.vocabulary = vocabulary
         self._groups = groups
         self._collector = Collector(Device(vocabulary.buckets, epsilon))
         self._rows: dict[int, NDArray[np.int32]] = {}
 
-    def prefix_figures(self, prefixes: Texts, length: int) -> Figures:
+    def prefix_figures(self, prefixes: Texts, length: int) -> ShareEstimates:
         """Return the shares of texts whose first `length` bytes are these."""
         level = self.vocabulary.prefixes.index(length)
         return self._figures([self._supports(level, half, prefixes) for half in range(HASHES)])
 
-    def figures(self, texts: Texts) -> Figures:
+    def figures(self, texts: Texts) -> ShareEstimates:
         """Return the shares of whole texts.
 
         A group that reports prefixes longer than a text reports all of it, and counts too.
@@ -177,13 +179,13 @@ class Evidence:
             self._rows[number] = transformed(dense)
         return self._rows[number]
 
-    def _figures(self, halves: Sequence[tuple[Counts, Counts]]) -> Figures:
+    def _figures(self, halves: Sequence[tuple[Counts, Counts]]) -> ShareEstimates:
         (one, variance), (other, other_variance) = (self._shares(*half) for half in halves)
         noise = DISAGREEMENT * np.sqrt(variance + other_variance)
         counts, reports = (np.sum(part, axis=0) for part in zip(*halves, strict=True))
         shares, variance = self._shares(counts, reports)
         agree = np.abs(one - other) <= np.maximum(noise, shares)
-        return Figures(shares, np.sqrt(variance), agree)
+        return ShareEstimates(shares, np.sqrt(variance), agree)
 
     def _shares(self, counts: Counts, reports: Counts) -> tuple[Floats, Floats]:
         """Return shares less what other texts put into a bucket by chance, and their variances."""

@@ -8,15 +8,15 @@ from contextlib import closing
 from dataclasses import dataclass
 from pathlib import Path
 
-from ldpstream.device.memory import COLUMNS, Entry
-from ldpstream.device.store import Store
+from ldpstream.device.memory import COLUMNS, LedgerEntry
+from ldpstream.device.store import DeviceStore
 from ldpstream.protocol.terms import Terms
 from ldpstream.sqlite_files import reading
 
 
 def make_with_history(path: Path) -> None:
     """Make a device's file that keeps what its ledger forgets, in the transaction that forgets."""
-    Store(path).create(first_install=True)
+    DeviceStore(path).create(first_install=True)
     with closing(sqlite3.connect(path)) as connection:
         old = ", ".join(f"old.{name}" for name in COLUMNS.split(", "))
         kept = f"INSERT INTO history VALUES ({old})"
@@ -31,7 +31,7 @@ class Account:
 
     device: str
     terms: Terms
-    entries: tuple[Entry, ...]
+    entries: tuple[LedgerEntry, ...]
 
 
 def read_account(path: Path) -> Account:
@@ -41,7 +41,7 @@ def read_account(path: Path) -> Account:
         rows = connection.execute(
             f"SELECT {COLUMNS} FROM history UNION ALL SELECT {COLUMNS} FROM ledger"
         ).fetchall()
-    entries = tuple(Entry(*row) for row in sorted(rows, key=lambda row: (row[0], row[1])))
+    entries = tuple(LedgerEntry(*row) for row in sorted(rows, key=lambda row: (row[0], row[1])))
     return Account(number.hex(), Terms.read(json.loads(terms)), entries)
 
 

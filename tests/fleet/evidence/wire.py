@@ -1,7 +1,7 @@
 """A record of everything that a fleet's reports went through on the wire.
 
-It stands below the weather: what it calls sent was handed to the network, what it calls answered
-came back from the collector, whether or not the weather then kept it from the device.
+It stands below the faults: what it calls sent was handed to the network, what it calls answered
+came back from the collector, whether or not a fault then kept it from the device.
 """
 
 from __future__ import annotations

@@ -18,10 +18,18 @@ from fractions import Fraction
 from pathlib import Path
 from typing import Any
 
-from ldpstream.device.clock import Look, OwnTime
+from ldpstream.device.clock import ClockReading, OwnTime
 from ldpstream.device.exchange import Address
-from ldpstream.device.memory import Enrolment
-from ldpstream.device.rules import Fresh, Repeat, Silence, State, TooEarly, decide, selects
+from ldpstream.device.memory import StoredEnrolment
+from ldpstream.device.rules import (
+    DeviceState,
+    Fresh,
+    Repeat,
+    SilenceReason,
+    TooEarly,
+    decide,
+    selects,
+)
 from ldpstream.errors import Problem
 from ldpstream.numeric import Numeric, Range
 from ldpstream.oracles import Oracle
@@ -388,7 +396,7 @@ def _successors_of_parts() -> list[tuple[dict[str, Any], dict[str, Any]]]:
 
 def _renamed(old: Terms, new: Terms) -> dict[str, str]:
     """Return what old labels are called now, and those before: "past" was "south" once."""
-    enrolment = Enrolment(
+    enrolment = StoredEnrolment(
         "", old, bytes(16), bytes(32), bytes(32), bytes(32), 0, 0, renamed={"past": "south"}
     )
     return dict(replace(enrolment, successor=new.at_level(old.level)).gone_over.renamed)
@@ -782,16 +790,17 @@ def _own_time(rng: random.Random) -> dict[str, Any]:
     boots = ("a", "a", "b", None)
     own_ms = rng.randrange(10**6)
     then, now = (
-        Look(rng.randrange(10**6), rng.randrange(10**6), rng.choice(boots)) for _ in range(2)
+        ClockReading(rng.randrange(10**6), rng.randrange(10**6), rng.choice(boots))
+        for _ in range(2)
     )
     mark = OwnTime(own_ms, then)
     same = now.boot is not None and now.boot == then.boot
     at = mark.at(now) if same else mark.resumed(now).own_ms
-    return {"own_ms": own_ms, "then": _look(then), "now": _look(now), "at": at}
+    return {"own_ms": own_ms, "then": _clock_reading(then), "now": _clock_reading(now), "at": at}
 
 
-def _look(look: Look) -> dict[str, Any]:
-    return {"wallMs": look.wall_ms, "steadyMs": look.steady_ms, "boot": look.boot}
+def _clock_reading(clocks: ClockReading) -> dict[str, Any]:
+    return {"wallMs": clocks.wall_ms, "steadyMs": clocks.steady_ms, "boot": clocks.boot}
 
 
 def _ledger(rng: random.Random) -> dict[str, Any]:
@@ -869,7 +878,7 @@ def _decision(rng: random.Random) -> dict[str, Any]:
         (Promise(*promise),), ((at, nano) for at, nano in debits + others), forgotten
     )
     limited = rng.choice((False, True))
-    state = State(terms, ledger, answered, secret, key, over_all if limited else None)
+    state = DeviceState(terms, ledger, answered, secret, key, over_all if limited else None)
     pin = terms.pin if rng.random() < 0.95 else "0" * 64
     match decide(pin, asked, state, own_ms, label_ms):
         case Fresh():
@@ -878,7 +887,7 @@ def _decision(rng: random.Random) -> dict[str, Any]:
             outcome = f"repeat {report.hex()}"
         case TooEarly(wait_ms=wait_ms):
             outcome = f"wait {wait_ms}"
-        case Silence() as silence:
+        case SilenceReason() as silence:
             outcome = f"silence {silence.value}"
         case Refused() as refusal:
             outcome = f"refused {refusal.problem.code}"

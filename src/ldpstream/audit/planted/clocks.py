@@ -11,10 +11,10 @@ from ldpstream.audit import drills
 from ldpstream.audit.planted.bug import Bug, Plant
 from ldpstream.device import account, rules
 from ldpstream.device.account import Account
-from ldpstream.device.change import Change
-from ldpstream.device.clock import Look, OwnTime
-from ldpstream.device.rules import Decision, State
-from ldpstream.device.store import Store
+from ldpstream.device.clock import ClockReading, OwnTime
+from ldpstream.device.file_transaction import FileTransaction
+from ldpstream.device.rules import Decision, DeviceState
+from ldpstream.device.store import DeviceStore
 from ldpstream.privacy.ledger import Ledger
 from ldpstream.protocol.answers import Round
 
@@ -26,7 +26,7 @@ def _by_asked_timestamps(reach: int) -> Iterator[None]:
     """Debit at the timestamp that was asked for, and answer for neighbours within `reach`."""
     honest_decide, honest_draw = rules.decide, Account._draw
 
-    def decide(pin: str, asked: Round, state: State, own_ms: int, label_ms: int) -> Decision:
+    def decide(pin: str, asked: Round, state: DeviceState, own_ms: int, label_ms: int) -> Decision:
         interval, now = state.terms.interval_ms, state.terms.timestamp_at(label_ms)
         if abs(asked.t - now) <= reach:
             label_ms += (asked.t - now) * interval
@@ -55,14 +55,14 @@ def _neighbours() -> AbstractContextManager[object]:
 # --- Own time that is not the steady clock's ------------------------------------------------------
 
 
-def _resumed_by_the_wall_clock(self: OwnTime, now: Look) -> OwnTime:
-    return OwnTime(self.own_ms + max(0, now.wall_ms - self.look.wall_ms), now)
+def _resumed_by_the_wall_clock(self: OwnTime, now: ClockReading) -> OwnTime:
+    return OwnTime(self.own_ms + max(0, now.wall_ms - self.clocks.wall_ms), now)
 
 
 @contextmanager
 def _by_the_wall_clock() -> Iterator[None]:
-    def at(self: OwnTime, other: Look) -> int:
-        return self.own_ms + other.wall_ms - self.look.wall_ms
+    def at(self: OwnTime, other: ClockReading) -> int:
+        return self.own_ms + other.wall_ms - self.clocks.wall_ms
 
     with (
         patch.object(OwnTime, "at", at),
@@ -72,9 +72,9 @@ def _by_the_wall_clock() -> Iterator[None]:
 
 
 def _by_the_wall_clock_while_closed() -> AbstractContextManager[object]:
-    honest = Store._begin
+    honest = DeviceStore._begin
 
-    def begin(self: Store, *arguments: Any) -> Change:
+    def begin(self: DeviceStore, *arguments: Any) -> FileTransaction:
         if self._left is not None:
             return honest(self, *arguments)
         with patch.object(OwnTime, "resumed", _resumed_by_the_wall_clock):
@@ -82,26 +82,26 @@ def _by_the_wall_clock_while_closed() -> AbstractContextManager[object]:
         change.mark_time()
         return change
 
-    return patch.object(Store, "_begin", begin)
+    return patch.object(DeviceStore, "_begin", begin)
 
 
-def _after_another_boot(otherwise: Callable[[OwnTime, Look], OwnTime]) -> Plant:
+def _after_another_boot(otherwise: Callable[[OwnTime, ClockReading], OwnTime]) -> Plant:
     honest = OwnTime.resumed
 
-    def resumed(self: OwnTime, now: Look) -> OwnTime:
-        return honest(self, now) if now.boot == self.look.boot else otherwise(self, now)
+    def resumed(self: OwnTime, now: ClockReading) -> OwnTime:
+        return honest(self, now) if now.boot == self.clocks.boot else otherwise(self, now)
 
     return lambda: patch.object(OwnTime, "resumed", resumed)
 
 
-def _all_of_the_uptime(self: OwnTime, now: Look) -> OwnTime:
+def _all_of_the_uptime(self: OwnTime, now: ClockReading) -> OwnTime:
     return OwnTime(self.own_ms + now.steady_ms, now)
 
 
 def _counted_twice() -> AbstractContextManager[object]:
     honest = OwnTime.resumed
 
-    def resumed(self: OwnTime, now: Look) -> OwnTime:
+    def resumed(self: OwnTime, now: ClockReading) -> OwnTime:
         own_ms = honest(self, now).own_ms
         return OwnTime(own_ms + own_ms - self.own_ms, now)
 
@@ -114,7 +114,7 @@ def _counted_twice() -> AbstractContextManager[object]:
 def _entered_before_the_reading() -> AbstractContextManager[object]:
     honest = Account._draw
 
-    def draw(self: Account, pin: str, asked: Round, before: Look, *rest: Any) -> Decision:
+    def draw(self: Account, pin: str, asked: Round, before: ClockReading, *rest: Any) -> Decision:
         with patch.object(Account, "own_ms", lambda self: self._own.at(before) - 1):
             return honest(self, pin, asked, before, *rest)
 

@@ -10,9 +10,9 @@ from unittest.mock import patch
 from ldpstream.audit import drills
 from ldpstream.audit.planted.bug import Bug
 from ldpstream.device import device, witness
-from ldpstream.device.change import Change
-from ldpstream.device.memory import Enrolment, Made
-from ldpstream.device.store import Store
+from ldpstream.device.file_transaction import FileTransaction
+from ldpstream.device.memory import StoredEnrolment, StoredPromise
+from ldpstream.device.store import DeviceStore
 from ldpstream.device.witness import ChangeTime, Witness
 from ldpstream.machine_clock import MachineClock
 
@@ -22,8 +22,8 @@ def _any_file_will_do() -> AbstractContextManager[object]:
 
 
 def _made_when_missing() -> AbstractContextManager[object]:
-    def existing(path: str | Path, by: Witness | None, clock: MachineClock | None) -> Store:
-        store = Store(Path(path), by, clock)
+    def existing(path: str | Path, by: Witness | None, clock: MachineClock | None) -> DeviceStore:
+        store = DeviceStore(Path(path), by, clock)
         if not store.path.is_file():
             store.create(first_install=True)
         return store
@@ -43,13 +43,15 @@ def _trusts_nobody() -> AbstractContextManager[object]:
 
 
 def _forgets_debits() -> AbstractContextManager[object]:
-    honest = Change.leave
+    honest = FileTransaction.leave
 
-    def leave(self: Change, enrolment: Enrolment, ended: Made | None) -> None:
+    def leave(
+        self: FileTransaction, enrolment: StoredEnrolment, ended: StoredPromise | None
+    ) -> None:
         honest(self, enrolment, ended)
         self._execute("DELETE FROM ledger")
 
-    return patch.object(Change, "leave", leave)
+    return patch.object(FileTransaction, "leave", leave)
 
 
 FILES = (

@@ -19,7 +19,7 @@ from ldpstream.collector.rounds import coordinator
 from ldpstream.collector.rounds import loading as starting
 from ldpstream.collector.rounds.selection import RosterSelection
 from ldpstream.device import memory
-from ldpstream.device.account import Account, Outcome, Reading, Submission
+from ldpstream.device.account import Account, CommittedReport, Outcome, Reading
 from ldpstream.mechanisms.absorption import Absorption
 from ldpstream.mechanisms.division import BudgetDivision
 from ldpstream.mechanisms.registry import register, unregister
@@ -97,7 +97,7 @@ def _redrawing_device() -> AbstractContextManager[object]:
     def consider(self: Account, pin: str, asked: Round | Refused, reading: Reading) -> Outcome:
         again = isinstance(asked, Round) and asked.key in self._answered
         outcome = honest(self, pin, asked, reading)
-        if not again or not isinstance(outcome, Submission):
+        if not again or not isinstance(outcome, CommittedReport):
             return outcome
         terms, asked = self.enrolled.terms, outcome.round
         randomiser = terms.randomiser(Epsilon(asked.epsilon_nano))

@@ -11,9 +11,9 @@ from unittest.mock import patch
 from ldpstream.audit import drills
 from ldpstream.audit.planted.bug import Bug
 from ldpstream.device import rules
-from ldpstream.device.account import Account, Outcome, Reading, Submission
+from ldpstream.device.account import Account, CommittedReport, Outcome, Reading
 from ldpstream.device.exchange import Conversation, Pause
-from ldpstream.device.session import Heard, Session
+from ldpstream.device.session import PollResult, Session
 from ldpstream.device.values import HeldValue
 from ldpstream.privacy.randomness import Source
 from ldpstream.protocol.answers import Refused, Round
@@ -67,7 +67,7 @@ def _submitting(
 
     def consider(self: Session, pin: str, asked: Round | Refused) -> Outcome:
         outcome = honest(self, pin, asked)
-        if not isinstance(outcome, Submission):
+        if not isinstance(outcome, CommittedReport):
             return outcome
         return replace(outcome, message=changed(outcome.message, self.value._read()))
 
@@ -102,7 +102,7 @@ def _pause_of_the_value() -> AbstractContextManager[object]:
     honest = Session._deliver
 
     def deliver(
-        self: Session, submission: Submission, heard: Heard, end_ms: float
+        self: Session, submission: CommittedReport, heard: PollResult, end_ms: float
     ) -> Conversation[None]:
         if self.value._read():
             yield Pause(0.01)

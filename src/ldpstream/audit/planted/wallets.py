@@ -9,21 +9,21 @@ from unittest.mock import patch
 from ldpstream.audit import wallet_drills
 from ldpstream.audit.planted.bug import Bug
 from ldpstream.device import wallet
-from ldpstream.device.change import Change
-from ldpstream.device.memory import Enrolment, Made, Memory
+from ldpstream.device.file_transaction import FileTransaction
+from ldpstream.device.memory import LedgerContent, StoredEnrolment, StoredPromise
 from ldpstream.device.wallet import Wallet
 from ldpstream.privacy.ledger import Ledger
 from ldpstream.protocol.terms import Terms
 
 
 def _counts_one_stream() -> AbstractContextManager[object]:
-    honest = Memory.limit_ledger
+    honest = LedgerContent.limit_ledger
 
-    def limit_ledger(self: Memory, asking: Enrolment | None = None) -> Ledger | None:
+    def limit_ledger(self: LedgerContent, asking: StoredEnrolment | None = None) -> Ledger | None:
         own = tuple(one for one in self.entries if asking is None or asking.id in one.scope)
         return honest(replace(self, entries=own), asking)
 
-    return patch.object(Memory, "limit_ledger", limit_ledger)
+    return patch.object(LedgerContent, "limit_ledger", limit_ledger)
 
 
 def _forgets_the_old_limit() -> AbstractContextManager[object]:
@@ -31,19 +31,21 @@ def _forgets_the_old_limit() -> AbstractContextManager[object]:
 
 
 def _starts_anew() -> AbstractContextManager[object]:
-    honest = Memory.ledger
+    honest = LedgerContent.ledger
 
-    def ledger(self: Memory, enrolment: Enrolment, terms: Terms | None = None) -> Ledger:
+    def ledger(
+        self: LedgerContent, enrolment: StoredEnrolment, terms: Terms | None = None
+    ) -> Ledger:
         is_new = terms is not None and terms is not enrolment.terms
         return Ledger((terms.promise,)) if is_new and terms else honest(self, enrolment, terms)
 
-    return patch.object(Memory, "ledger", ledger)
+    return patch.object(LedgerContent, "ledger", ledger)
 
 
 def _drops_the_old_promise() -> AbstractContextManager[object]:
     def end(
-        self: Wallet, change: Change, enrolment: Enrolment, *, leaves: bool = False
-    ) -> Made | None:
+        self: Wallet, change: FileTransaction, enrolment: StoredEnrolment, *, leaves: bool = False
+    ) -> StoredPromise | None:
         return None
 
     return patch.object(Wallet, "end", end)
@@ -51,14 +53,16 @@ def _drops_the_old_promise() -> AbstractContextManager[object]:
 
 def _bequeaths_once() -> AbstractContextManager[object]:
     """Only the next enrolment inherits what was spent in a stream that was left."""
-    honest = Change.leave
+    honest = FileTransaction.leave
 
-    def leave(self: Change, enrolment: Enrolment, ended: Made | None) -> None:
+    def leave(
+        self: FileTransaction, enrolment: StoredEnrolment, ended: StoredPromise | None
+    ) -> None:
         honest(self, enrolment, ended)
         for table in ("ledger", "promises", "forgotten"):
             self._execute(f"UPDATE {table} SET last_id = first_id WHERE first_id > 1")  # nosec B608 # noqa: S608
 
-    return patch.object(Change, "leave", leave)
+    return patch.object(FileTransaction, "leave", leave)
 
 
 WALLETS = (

@@ -11,7 +11,12 @@ from dataclasses import dataclass
 from enum import StrEnum
 from typing import Any, ClassVar
 
-from ldpstream.collector.alerts.evidence import Evidence, Figure, LevelChange, normal_probability
+from ldpstream.collector.alerts.evidence import (
+    AlertEvidence,
+    LabelFigure,
+    LevelChange,
+    normal_probability,
+)
 from ldpstream.durations import spelled
 from ldpstream.refine.intervals import QUANTILE
 
@@ -23,7 +28,7 @@ LEAST_ERROR = 1e-9
 """The least standard error, even for an interval without width."""
 
 
-class Kind(StrEnum):
+class ConditionKind(StrEnum):
     """The kinds of conditions."""
 
     THRESHOLD = "threshold"
@@ -33,7 +38,7 @@ class Kind(StrEnum):
     CHANGED = "changed_by"
 
 
-class On(StrEnum):
+class Comparand(StrEnum):
     """What is compared with a threshold."""
 
     ESTIMATE = "estimate"
@@ -41,36 +46,36 @@ class On(StrEnum):
 
 
 @dataclass(frozen=True)
-class Demand:
+class RequiredEvidence:
     """The evidence that a threshold demands: the estimate, or a probability for the truth."""
 
-    on: On = On.ESTIMATE
+    on: Comparand = Comparand.ESTIMATE
     probability: float = PROBABILITY
 
     def is_met(self, estimate_is_beyond: bool, sure: float) -> bool:
-        return sure >= self.probability if self.on is On.INTERVAL else estimate_is_beyond
+        return sure >= self.probability if self.on is Comparand.INTERVAL else estimate_is_beyond
 
     def to_json(self) -> dict[str, Any]:
-        sure = {"probability": self.probability} if self.on is On.INTERVAL else {}
+        sure = {"probability": self.probability} if self.on is Comparand.INTERVAL else {}
         return {"on": self.on.value, **sure}
 
 
-ESTIMATE = Demand()
+ESTIMATE = RequiredEvidence()
 
 
-class Condition(ABC):
+class AlertCondition(ABC):
     """What a rule looks for in a release."""
 
-    kind: ClassVar[Kind]
+    kind: ClassVar[ConditionKind]
     label: str | None
     """The label that it is about, or None if it is about the stream."""
 
     @abstractmethod
-    def verdict(self, evidence: Evidence) -> bool | None:
+    def verdict(self, evidence: AlertEvidence) -> bool | None:
         """Return whether it holds, or None if the release is no evidence for either."""
 
     @abstractmethod
-    def told(self, evidence: Evidence) -> str:
+    def told(self, evidence: AlertEvidence) -> str:
         """Describe what the release says about it, for a message."""
 
     @property
@@ -82,26 +87,26 @@ class Condition(ABC):
     def to_json(self) -> dict[str, Any]:
         """The condition with the keys of the configuration."""
 
-    def sure(self, evidence: Evidence) -> float | None:
+    def sure(self, evidence: AlertEvidence) -> float | None:
         """Return the probability that it holds, or None if it is not known."""
         return None
 
-    def figure(self, evidence: Evidence) -> Figure | None:
+    def figure(self, evidence: AlertEvidence) -> LabelFigure | None:
         """The figure that it looks at; None if the release has no such figure."""
         return None if self.label is None else evidence.figure(self.label)
 
 
 @dataclass(frozen=True)
-class Threshold(Condition):
+class Threshold(AlertCondition):
     """A condition: the share of a label is above, or below, a threshold."""
 
     label: str
     above: bool
     threshold: float
-    demand: Demand = ESTIMATE
-    kind = Kind.THRESHOLD
+    demand: RequiredEvidence = ESTIMATE
+    kind = ConditionKind.THRESHOLD
 
-    def verdict(self, evidence: Evidence) -> bool | None:
+    def verdict(self, evidence: AlertEvidence) -> bool | None:
         figure = evidence.figure(self.label)
         if figure is None:
             return evidence.without_figure
@@ -110,14 +115,14 @@ class Threshold(Condition):
         beyond = figure.value > self.threshold if self.above else figure.value < self.threshold
         return self.demand.is_met(beyond, self.sure(evidence))
 
-    def sure(self, evidence: Evidence) -> float:
+    def sure(self, evidence: AlertEvidence) -> float:
         """The probability that the truth is beyond the threshold; 0 for a label that is gone."""
         if evidence.figure(self.label) is None:
             return 0.0
         above = evidence.probability_above(self.label, self.threshold)
         return above if self.above else 1 - above
 
-    def told(self, evidence: Evidence) -> str:
+    def told(self, evidence: AlertEvidence) -> str:
         return _figure_told(self.label, evidence)
 
     @property
@@ -130,7 +135,7 @@ class Threshold(Condition):
 
 
 @dataclass(frozen=True)
-class Wide(Condition):
+class WideInterval(AlertCondition):
     """A condition: the interval of a label is too wide, so that too little is known of it.
 
     Silence widens an interval, and that is no guess about the truth: such a rule fires in silence,
@@ -139,9 +144,9 @@ class Wide(Condition):
 
     label: str
     width: float
-    kind = Kind.WIDE
+    kind = ConditionKind.WIDE
 
-    def verdict(self, evidence: Evidence) -> bool | None:
+    def verdict(self, evidence: AlertEvidence) -> bool | None:
         figure = evidence.figure(self.label)
         if figure is None:
             return evidence.without_figure
@@ -149,7 +154,7 @@ class Wide(Condition):
             return True
         return False if evidence.is_heard else None
 
-    def told(self, evidence: Evidence) -> str:
+    def told(self, evidence: AlertEvidence) -> str:
         return _figure_told(self.label, evidence)
 
     @property
@@ -161,16 +166,16 @@ class Wide(Condition):
 
 
 @dataclass(frozen=True)
-class Changed(Condition):
+class LevelChanged(AlertCondition):
     """A condition: a label changed its level at once, within the last timestamps."""
 
     label: str
     by: float
     within: int = RECENT
-    demand: Demand = ESTIMATE
-    kind = Kind.CHANGED
+    demand: RequiredEvidence = ESTIMATE
+    kind = ConditionKind.CHANGED
 
-    def verdict(self, evidence: Evidence) -> bool | None:
+    def verdict(self, evidence: AlertEvidence) -> bool | None:
         if evidence.figure(self.label) is None:
             return False
         if evidence.changes is None or not evidence.is_heard:
@@ -180,12 +185,12 @@ class Changed(Condition):
             for one in self._recent(evidence)
         )
 
-    def sure(self, evidence: Evidence) -> float | None:
+    def sure(self, evidence: AlertEvidence) -> float | None:
         if evidence.changes is None:
             return None
         return max((self._sure_of(one) for one in self._recent(evidence)), default=0.0)
 
-    def told(self, evidence: Evidence) -> str:
+    def told(self, evidence: AlertEvidence) -> str:
         largest = max(self._recent(evidence), key=lambda one: abs(one.size), default=None)
         if largest is None or evidence.figure(self.label) is None:
             return _figure_told(self.label, evidence)
@@ -194,7 +199,7 @@ class Changed(Condition):
             f" {largest.high:+.4g}, at t={largest.t}, {largest.first_t} to {largest.last_t}"
         )
 
-    def _recent(self, evidence: Evidence) -> list[LevelChange]:
+    def _recent(self, evidence: AlertEvidence) -> list[LevelChange]:
         after = evidence.release.t - self.within
         return [one for one in evidence.changes or () if one.label == self.label and one.t > after]
 
@@ -213,21 +218,21 @@ class Changed(Condition):
 
 
 @dataclass(frozen=True)
-class NoReports(Condition):
+class NoReports(AlertCondition):
     """A condition: nobody has reported for some time, though devices were asked."""
 
     silent_ms: int
-    kind = Kind.NO_REPORTS
+    kind = ConditionKind.NO_REPORTS
     label = None
 
-    def verdict(self, evidence: Evidence) -> bool | None:
+    def verdict(self, evidence: AlertEvidence) -> bool | None:
         if evidence.release.received:
             return False
         if evidence.release.missed or not evidence.release.asked:
             return None
         return evidence.silent_ms >= self.silent_ms
 
-    def told(self, evidence: Evidence) -> str:
+    def told(self, evidence: AlertEvidence) -> str:
         return (
             f"nobody has reported for {spelled(evidence.silent_ms)}, at t={evidence.release.t}"
             if not evidence.release.received
@@ -243,34 +248,34 @@ class NoReports(Condition):
 
 
 @dataclass(frozen=True)
-class FewReports(Condition):
+class FewReports(AlertCondition):
     """A condition: fewer reports came than a share of those that were planned."""
 
     share: float
-    demand: Demand = ESTIMATE
-    kind = Kind.FEW_REPORTS
+    demand: RequiredEvidence = ESTIMATE
+    kind = ConditionKind.FEW_REPORTS
     label = None
 
-    def verdict(self, evidence: Evidence) -> bool | None:
+    def verdict(self, evidence: AlertEvidence) -> bool | None:
         release = evidence.release
         if release.missed or not release.asked:
             return None
         few = release.received < self.share * release.asked
         return self.demand.is_met(few, self.sure(evidence))
 
-    def sure(self, evidence: Evidence) -> float:
+    def sure(self, evidence: AlertEvidence) -> float:
         """Return the probability of more reports than came, at the expected share (Poisson)."""
         expected = self.share * evidence.release.asked
         return normal_probability((expected - evidence.release.received) / max(expected, 1) ** 0.5)
 
-    def told(self, evidence: Evidence) -> str:
+    def told(self, evidence: AlertEvidence) -> str:
         return f"{_came(evidence)}, at t={evidence.release.t}"
 
-    def figure(self, evidence: Evidence) -> Figure | None:
+    def figure(self, evidence: AlertEvidence) -> LabelFigure | None:
         """The share of the planned reports that came."""
         asked = evidence.release.asked
         share = evidence.release.received / asked if asked else 0.0
-        return Figure(share, share, share) if asked else None
+        return LabelFigure(share, share, share) if asked else None
 
     @property
     def title(self) -> str:
@@ -280,7 +285,7 @@ class FewReports(Condition):
         return {self.kind.value: self.share, **self.demand.to_json()}
 
 
-def _figure_told(label: str, evidence: Evidence) -> str:
+def _figure_told(label: str, evidence: AlertEvidence) -> str:
     figure = evidence.figure(label)
     if evidence.is_hidden:
         return f"{label} is not known of this group, at t={evidence.release.t}"
@@ -294,5 +299,5 @@ def _figure_told(label: str, evidence: Evidence) -> str:
     )
 
 
-def _came(evidence: Evidence) -> str:
+def _came(evidence: AlertEvidence) -> str:
     return f"{evidence.release.received} of {evidence.release.asked} planned reports came"

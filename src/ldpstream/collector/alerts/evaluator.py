@@ -18,13 +18,13 @@ import threading
 from collections.abc import Callable, Sequence
 from typing import Any
 
-from ldpstream.collector.alerts.conditions import Changed
-from ldpstream.collector.alerts.evidence import Evidence, LevelChange
-from ldpstream.collector.alerts.message import Change, told
+from ldpstream.collector.alerts.conditions import LevelChanged
+from ldpstream.collector.alerts.evidence import AlertEvidence, LevelChange
+from ldpstream.collector.alerts.message import AlertChange, told
 from ldpstream.collector.alerts.outbox import Outbox
 from ldpstream.collector.alerts.rules import Rule
-from ldpstream.collector.alerts.state import Alert, State
-from ldpstream.collector.store.contract import Release, Store
+from ldpstream.collector.alerts.state import Alert, AlertState
+from ldpstream.collector.store.contract import Store, StoredRelease
 from ldpstream.collector.store.names import StoredNames
 
 NOTE = "alerts"
@@ -71,7 +71,7 @@ class AlertEvaluator:
         self._leads = True
         """Whether these alerts are evaluated here, and not by another collector."""
         self.last_t = 0
-        self.latest: Evidence | None = None
+        self.latest: AlertEvidence | None = None
         """The last release that was evaluated."""
         self.history: tuple[dict[str, Any], ...] = ()
         """Alerts that began to fire or were resolved, oldest first."""
@@ -103,9 +103,9 @@ class AlertEvaluator:
             with self._lock:
                 self._restore(kept)
 
-    def catch_up(self) -> list[Change]:
+    def catch_up(self) -> list[AlertChange]:
         """Evaluate all new releases; return the alerts that began to fire or were resolved."""
-        changes: list[Change] = []
+        changes: list[AlertChange] = []
         while self.rules and (releases := self._unseen()):
             *earlier, last = releases
             found = self._changes_by(last) if len(releases) < self._page else None
@@ -148,9 +148,11 @@ class AlertEvaluator:
         until_ms = self._silenced_until(rule.fingerprint)
         return until_ms if until_ms > self._now_ms else None
 
-    def _changes_by(self, release: Release) -> Sequence[LevelChange] | None:
+    def _changes_by(self, release: StoredRelease) -> Sequence[LevelChange] | None:
         """The recent changes of level, if a rule asks for them; all tallies so far show them."""
-        spans = [one.condition.within for one in self.rules if isinstance(one.condition, Changed)]
+        spans = [
+            one.condition.within for one in self.rules if isinstance(one.condition, LevelChanged)
+        ]
         if not spans or release.missed:
             return None
         return self._find_changes(max(release.t - max(spans) + 1, 1), release.t)
@@ -158,7 +160,7 @@ class AlertEvaluator:
     def _is_silenced(self, fingerprint: str) -> bool:
         return self._now_ms < self._silenced_until(fingerprint)
 
-    def _unseen(self) -> list[Release]:
+    def _unseen(self) -> list[StoredRelease]:
         return self._store.releases(self.stream, self.last_t + 1, self._page)
 
     def _released_t(self) -> int:
@@ -166,13 +168,13 @@ class AlertEvaluator:
         return 0 if known is None else known.last_t
 
     def _observe(
-        self, release: Release, found: Sequence[LevelChange] | None = None
-    ) -> list[Change]:
+        self, release: StoredRelease, found: Sequence[LevelChange] | None = None
+    ) -> list[AlertChange]:
         self.last_t = release.t
         self._now_ms = max(self._now_ms, release.at_ms)
         if release.missed or release.received or self._heard_ms is None:
             self._heard_ms = self._now_ms  # who misses a timestamp cannot know that all are silent
-        self._outbox.let_go(self._is_silenced)
+        self._outbox.release_held(self._is_silenced)
         if release.missed:  # nothing was heard, so nothing has changed
             return []
         self.latest = evidence = self._evidence(release, found)
@@ -186,23 +188,28 @@ class AlertEvaluator:
                 holds, self._now_ms, hold_ms=rule.hold_ms, keep_firing_ms=rule.keep_firing_ms
             )
             self.alerts[rule.fingerprint] = after
-            if after.state is not before.state and after.state in (State.FIRING, State.RESOLVED):
-                changes.append(Change(rule, after, evidence))
+            if after.state is not before.state and after.state in (
+                AlertState.FIRING,
+                AlertState.RESOLVED,
+            ):
+                changes.append(AlertChange(rule, after, evidence))
         return changes
 
-    def _ended(self, rule: Rule) -> Change | None:
+    def _ended(self, rule: Rule) -> AlertChange | None:
         """The resolution of the alert of a removed rule, or None if it was not firing."""
         after = self.alerts[rule.fingerprint].ended(self._now_ms)
         last = self._store.releases(self.stream, self.last_t, 1)
-        if after.state is not State.RESOLVED or not last:
+        if after.state is not AlertState.RESOLVED or not last:
             return None
-        return Change(rule, after, self._evidence(last[0]))
+        return AlertChange(rule, after, self._evidence(last[0]))
 
-    def _evidence(self, release: Release, found: Sequence[LevelChange] | None = None) -> Evidence:
+    def _evidence(
+        self, release: StoredRelease, found: Sequence[LevelChange] | None = None
+    ) -> AlertEvidence:
         silent_ms = self._now_ms - (self._now_ms if self._heard_ms is None else self._heard_ms)
-        return Evidence(release, self._names.at(release), silent_ms, found)
+        return AlertEvidence(release, self._names.at(release), silent_ms, found)
 
-    def _recorded(self, changes: list[Change]) -> list[Change]:
+    def _recorded(self, changes: list[AlertChange]) -> list[AlertChange]:
         """Store changes for the webhook and the page; return them."""
         if not changes:
             return []

@@ -9,12 +9,12 @@ from functools import cached_property
 
 import numpy as np
 
-from ldpstream.collector.store.contract import Release
+from ldpstream.collector.store.contract import StoredRelease
 from ldpstream.refine.sureness import Belief
 
 
 @dataclass(frozen=True)
-class Figure:
+class LabelFigure:
     """What a release says of one label."""
 
     value: float
@@ -37,13 +37,13 @@ class LevelChange:
 
 
 @dataclass(frozen=True)
-class Evidence:
+class AlertEvidence:
     """A release, as all rules of its stream look at it: by the names of its labels.
 
     Terms may change, and with them the labels and their order. A release has its own.
     """
 
-    release: Release
+    release: StoredRelease
     names: Sequence[str]
     """The names of its figures, in order."""
     silent_ms: int = 0
@@ -88,12 +88,12 @@ class Evidence:
         parts = (np.array(content[part], np.float64) for part in ("values", "low", "high"))
         return Belief.of(*parts)
 
-    def figure(self, label: str) -> Figure | None:
+    def figure(self, label: str) -> LabelFigure | None:
         """Return the figure of a label; None if the release has no such label."""
         place, content = self._places.get(label), self.release.content
         if place is None or self.is_hidden:
             return None
-        return Figure(*(float(content[part][place]) for part in ("values", "low", "high")))
+        return LabelFigure(*(float(content[part][place]) for part in ("values", "low", "high")))
 
     def probability_above(self, label: str, threshold: float) -> float:
         """The probability that the truth is above the threshold, with a normal error."""

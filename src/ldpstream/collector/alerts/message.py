@@ -7,20 +7,20 @@ from dataclasses import dataclass
 from datetime import UTC, datetime
 from typing import Any
 
-from ldpstream.collector.alerts.evidence import Evidence
+from ldpstream.collector.alerts.evidence import AlertEvidence
 from ldpstream.collector.alerts.rules import Rule
-from ldpstream.collector.alerts.state import Alert, State
+from ldpstream.collector.alerts.state import Alert, AlertState
 
 NEVER = "0001-01-01T00:00:00Z"
 
 
 @dataclass(frozen=True)
-class Change:
+class AlertChange:
     """An alert that began to fire or was resolved, and what the release said that caused it."""
 
     rule: Rule
     alert: Alert
-    evidence: Evidence
+    evidence: AlertEvidence
 
     def to_json(self) -> dict[str, Any]:
         """The change, for the timeline of the page."""
@@ -52,13 +52,13 @@ def message(stream: str, alerts: Sequence[dict[str, Any]], external_url: str) ->
     }
 
 
-def told(change: Change, external_url: str) -> dict[str, Any]:
+def told(change: AlertChange, external_url: str) -> dict[str, Any]:
     """Return what a message says of one alert that changed."""
     rule, alert = change.rule, change.alert
     demand = rule.condition.to_json().get("on")
     how = f" ({demand})" if demand else ""
     return {
-        "status": "firing" if alert.state is State.FIRING else "resolved",
+        "status": "firing" if alert.state is AlertState.FIRING else "resolved",
         "labels": rule.labels,
         "annotations": {
             "summary": f"{rule.title}{how} in stream {rule.stream}",

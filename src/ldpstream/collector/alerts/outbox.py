@@ -46,7 +46,7 @@ class Outbox:
                 self._withheld[fingerprint] = alert
         self._send(due)
 
-    def let_go(self, is_silenced: IsSilenced) -> None:
+    def release_held(self, is_silenced: IsSilenced) -> None:
         """Send what was held back for rules that are silenced no more."""
         free = [name for name in self._withheld if not is_silenced(name)]
         self._send([self._withheld.pop(name) for name in free])

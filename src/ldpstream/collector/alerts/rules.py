@@ -5,8 +5,8 @@ from __future__ import annotations
 from dataclasses import dataclass, replace
 from typing import Any
 
-from ldpstream.collector.alerts.conditions import Condition
-from ldpstream.collector.alerts.evidence import Evidence
+from ldpstream.collector.alerts.conditions import AlertCondition
+from ldpstream.collector.alerts.evidence import AlertEvidence
 from ldpstream.collector.store.groups import of_group, split
 
 
@@ -16,19 +16,19 @@ class Rule:
 
     name: str
     stream: str
-    condition: Condition
+    condition: AlertCondition
     hold_ms: int = 0
     keep_firing_ms: int = 0
     group: str = ""
     """The group of devices that it is about, such as "country:de"; empty: the whole fleet."""
 
-    def seen(self, evidence: Evidence) -> Evidence:
+    def seen(self, evidence: AlertEvidence) -> AlertEvidence:
         """Return the release as this rule looks at it: with the figures of its group."""
         if not self.group:
             return evidence
         return replace(evidence, release=of_group(evidence.release, split(self.group)))
 
-    def verdict(self, evidence: Evidence) -> bool | None:
+    def verdict(self, evidence: AlertEvidence) -> bool | None:
         """Return whether its condition holds, or None if the release is no evidence for either."""
         seen = self.seen(evidence)
         return None if seen.is_hidden else self.condition.verdict(seen)

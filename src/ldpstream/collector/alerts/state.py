@@ -18,7 +18,7 @@ from typing import Any
 RETENTION_MS = 15 * 60_000
 
 
-class State(StrEnum):
+class AlertState(StrEnum):
     """The states of an alert."""
 
     INACTIVE = "inactive"
@@ -36,7 +36,7 @@ class Alert:
     ('pending', 'firing')
     """
 
-    state: State = State.INACTIVE
+    state: AlertState = AlertState.INACTIVE
     active_ms: int | None = None
     """Since when the condition holds, or held."""
     fired_ms: int | None = None
@@ -49,24 +49,24 @@ class Alert:
         if not holds:
             return self._without(now_ms, keep_firing_ms)
         match self.state:
-            case State.FIRING:
-                return Alert(State.FIRING, self.active_ms, self.fired_ms)
-            case State.PENDING:
+            case AlertState.FIRING:
+                return Alert(AlertState.FIRING, self.active_ms, self.fired_ms)
+            case AlertState.PENDING:
                 since = now_ms if self.active_ms is None else self.active_ms
             case _:
                 since = now_ms
         if now_ms - since >= hold_ms:
-            return Alert(State.FIRING, since, now_ms)
-        return Alert(State.PENDING, since)
+            return Alert(AlertState.FIRING, since, now_ms)
+        return Alert(AlertState.PENDING, since)
 
     def _without(self, now_ms: int, keep_firing_ms: int) -> Alert:
         match self.state:
-            case State.FIRING:
+            case AlertState.FIRING:
                 since = now_ms if self.ended_ms is None else self.ended_ms
                 if now_ms - since < keep_firing_ms:
-                    return Alert(State.FIRING, self.active_ms, self.fired_ms, since)
+                    return Alert(AlertState.FIRING, self.active_ms, self.fired_ms, since)
                 return self.ended(now_ms)
-            case State.RESOLVED if now_ms - (self.resolved_ms or 0) <= RETENTION_MS:
+            case AlertState.RESOLVED if now_ms - (self.resolved_ms or 0) <= RETENTION_MS:
                 return self
             case _:
                 return Alert()
@@ -75,25 +75,25 @@ class Alert:
     def since_ms(self) -> int | None:
         """The time at which it came into its state."""
         match self.state:
-            case State.PENDING:
+            case AlertState.PENDING:
                 return self.active_ms
-            case State.FIRING:
+            case AlertState.FIRING:
                 return self.fired_ms
-            case State.RESOLVED:
+            case AlertState.RESOLVED:
                 return self.resolved_ms
-            case State.INACTIVE:
+            case AlertState.INACTIVE:
                 return None
 
     def ended(self, now_ms: int) -> Alert:
         """The alert at its end: resolved if it was firing, otherwise inactive."""
-        if self.state is not State.FIRING:
+        if self.state is not AlertState.FIRING:
             return Alert()
         ended = now_ms if self.ended_ms is None else self.ended_ms
-        return Alert(State.RESOLVED, self.active_ms, self.fired_ms, ended, now_ms)
+        return Alert(AlertState.RESOLVED, self.active_ms, self.fired_ms, ended, now_ms)
 
     def to_json(self) -> dict[str, Any]:
         return asdict(self)
 
     @classmethod
     def from_json(cls, saved: dict[str, Any]) -> Alert:
-        return cls(**saved | {"state": State(saved["state"])})
+        return cls(**saved | {"state": AlertState(saved["state"])})

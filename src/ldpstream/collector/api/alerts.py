@@ -9,7 +9,7 @@ from starlette.concurrency import run_in_threadpool
 from starlette.requests import Request
 from starlette.responses import Response
 
-from ldpstream.collector.alerts.conditions import PROBABILITY, RECENT, On
+from ldpstream.collector.alerts.conditions import PROBABILITY, RECENT, Comparand
 from ldpstream.collector.alerts.evaluator import MOST_REMEMBERED, AlertEvaluator
 from ldpstream.collector.alerts.rulebook import RuleBook
 from ldpstream.collector.alerts.rules import Rule
@@ -52,7 +52,11 @@ RULE_SCHEMA: dict[str, Any] = {
             "maximum": 1,
             "description": "the share of the planned reports that comes; without label",
         },
-        "on": {"type": "string", "enum": [one.value for one in On], "default": On.ESTIMATE.value},
+        "on": {
+            "type": "string",
+            "enum": [one.value for one in Comparand],
+            "default": Comparand.ESTIMATE.value,
+        },
         "probability": {
             "type": "number",
             "minimum": 0.5,

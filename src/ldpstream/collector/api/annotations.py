@@ -11,7 +11,7 @@ from starlette.requests import Request
 
 from ldpstream.collector.alerts.evaluator import AlertEvaluator
 from ldpstream.collector.alerts.evidence import LevelChange
-from ldpstream.collector.alerts.state import State
+from ldpstream.collector.alerts.state import AlertState
 from ldpstream.collector.api.limits import ReaderPool, sender_of
 from ldpstream.collector.api.lookup import readable_stream
 from ldpstream.collector.api.openapi import problems
@@ -94,7 +94,7 @@ def _of_alerts(evaluator: AlertEvaluator, begin: int, end: int) -> Iterator[Anno
     """Yield the alerts that were firing within a span, each with its end if it was resolved."""
     ended: dict[str, int] = {}
     for change in reversed(evaluator.history):
-        if change["state"] == State.RESOLVED:
+        if change["state"] == AlertState.RESOLVED:
             ended[change["id"]] = change["at_ms"]
         elif change["at_ms"] <= end and begin <= ended.get(change["id"], begin):
             over = ended.get(change["id"])
@@ -107,5 +107,5 @@ def _of_alerts(evaluator: AlertEvaluator, begin: int, end: int) -> Iterator[Anno
                 text=f"fired at t={change['t']}, {text}",
                 tags="ldpstream,alert",
             )
-        if change["state"] == State.FIRING:
+        if change["state"] == AlertState.FIRING:
             ended.pop(change["id"], None)

@@ -20,7 +20,7 @@ from ldpstream.collector.api.alerts import alerts
 from ldpstream.collector.api.annotations import annotation_routes
 from ldpstream.collector.api.cross_origin import CrossOrigin
 from ldpstream.collector.api.enrolment import enrolment
-from ldpstream.collector.api.ingest import Batch, Refused, SingleReport
+from ldpstream.collector.api.ingest import Batch, CountedRefusal, SingleReport
 from ldpstream.collector.api.metrics import metrics
 from ldpstream.collector.api.openapi import describe
 from ldpstream.collector.api.page import mount_page
@@ -81,7 +81,7 @@ def build_app(service: Service) -> FastAPI:
     ):
         app.include_router(routes(service))
     mount_page(app, service)  # the dashboard: api/page.py
-    app.add_exception_handler(Refused, _on_refused)
+    app.add_exception_handler(CountedRefusal, _on_refused)
     app.add_exception_handler(LdpStreamError, on_error)
     app.add_exception_handler(HTTPException, on_http_error)
     app.add_exception_handler(RequestValidationError, on_invalid)

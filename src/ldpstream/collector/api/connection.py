@@ -58,7 +58,7 @@ class Deadlines:
     """The time in which READER_BYTES of an answer must be sent, while more of it waits."""
 
 
-class Part(Enum):
+class RequestPart(Enum):
     """The part of a request that a connection is to send next."""
 
     HEAD = auto()
@@ -88,9 +88,9 @@ class ConnectionTable:
         """Connections without a request, longest first."""
         self._idle_of: defaultdict[str, dict[GuardedProtocol, None]] = defaultdict(dict)
         """The same, by address."""
-        self.receiving = _Held(limits.receiving_bytes)
+        self.receiving = _HeldBytes(limits.receiving_bytes)
         """Bytes of bodies whose requests are not answered yet."""
-        self.unread = _Held(limits.unread_bytes)
+        self.unread = _HeldBytes(limits.unread_bytes)
         """Bytes of answers that wait to be read."""
 
     def use(self, limits: Limits) -> None:
@@ -115,11 +115,11 @@ class ConnectionTable:
             oldest.drop()
         return oldest is not None
 
-    def rests(self, connection: GuardedProtocol) -> None:
+    def mark_idle(self, connection: GuardedProtocol) -> None:
         """Note that a connection has no request now."""
         self.idle[connection] = self._idle_of[connection.address][connection] = None
 
-    def acts(self, connection: GuardedProtocol) -> None:
+    def mark_active(self, connection: GuardedProtocol) -> None:
         """Note that a connection has a request, or ends."""
         if self.idle.pop(connection, connection) is None:
             del self._idle_of[connection.address][connection]
@@ -130,7 +130,7 @@ class ConnectionTable:
     def forget(self, gone: GuardedProtocol) -> None:
         self.number -= 1
         self._of_address[gone.address] -= 1
-        self.acts(gone)
+        self.mark_active(gone)
         if not self._of_address[gone.address]:
             del self._of_address[gone.address]
             self._idle_of.pop(gone.address, None)
@@ -138,7 +138,7 @@ class ConnectionTable:
         self.unread.set(gone, 0)
 
 
-class _Held:
+class _HeldBytes:
     """Bytes that connections hold.
 
     When there are too many, the address that holds most of them loses its oldest connection that
@@ -180,7 +180,7 @@ class GuardedProtocol(HttpToolsProtocol):
         super().__init__(**given)
         self._table = table
         self._deadlines = table.deadlines
-        self._next = Part.NOTHING
+        self._next = RequestPart.NOTHING
         self._fault = Mistake(Problem.HTTP_SYNTAX)
         """The error message when the parser gives up."""
         self._head_bytes = 0
@@ -204,7 +204,7 @@ class GuardedProtocol(HttpToolsProtocol):
             self.client = (unmapped(self.client[0]), self.client[1])
             self.address = network_of(self.client[0])
         if self._table.admit(self):
-            self._table.rests(self)
+            self._table.mark_idle(self)
             self._expect(self._deadlines.first_byte)
         else:
             self._refuse(Mistake(Problem.RATE_LIMITED, what="connections", seconds=1))
@@ -226,7 +226,7 @@ class GuardedProtocol(HttpToolsProtocol):
 
     def drop(self) -> None:
         """End the connection at once, with all that it holds."""
-        self._table.acts(self)
+        self._table.mark_active(self)
         self.transport.abort()
 
     def _close(self) -> None:
@@ -255,11 +255,14 @@ class GuardedProtocol(HttpToolsProtocol):
         super().data_received(data)
         if self.transport.is_closing():
             return
-        if self._next is not Part.HEAD and self._wire_bytes > HEAD_BYTES + 2 * self._body_bytes:
+        if (
+            self._next is not RequestPart.HEAD
+            and self._wire_bytes > HEAD_BYTES + 2 * self._body_bytes
+        ):
             self.drop()  # bytes around a body: a trailer, say, which the parser gathers for ever
-        elif self._next is Part.NOTHING:
+        elif self._next is RequestPart.NOTHING:
             self._between_requests()
-        elif self._next is Part.BODY:
+        elif self._next is RequestPart.BODY:
             self._expect(self._deadlines.pause)
             if self.loop.time() - self._body_began > self._deadlines.body:
                 self.drop()
@@ -275,17 +278,17 @@ class GuardedProtocol(HttpToolsProtocol):
         if self._running is not None and not self.cycle.response_complete:
             self._cancel()
             return
-        self._table.rests(self)
+        self._table.mark_idle(self)
         if self._deadline is None:
             self._expect(self._deadlines.first_byte)
 
     def on_message_begin(self) -> None:
-        self._next = Part.HEAD
+        self._next = RequestPart.HEAD
         self._head_bytes = 0
         super().on_message_begin()
 
     def on_header(self, name: bytes, value: bytes) -> None:
-        if self._next is not Part.HEAD:
+        if self._next is not RequestPart.HEAD:
             raise ValueError("a body has no headers of its own here")
         super().on_header(name, value)
 
@@ -297,8 +300,8 @@ class GuardedProtocol(HttpToolsProtocol):
         if len(self.pipeline) >= PIPELINED:
             self.drop()
             raise ValueError("too many requests were sent ahead")
-        self._table.acts(self)
-        self._next = Part.BODY
+        self._table.mark_active(self)
+        self._next = RequestPart.BODY
         self._body_bytes = self._chunks = self._wire_bytes = 0
         self._body_began = self.loop.time()
         super().on_headers_complete()
@@ -322,7 +325,7 @@ class GuardedProtocol(HttpToolsProtocol):
                 self.drop()
 
     def on_message_complete(self) -> None:
-        self._next = Part.NOTHING
+        self._next = RequestPart.NOTHING
         super().on_message_complete()
 
     def on_response_complete(self) -> None:
@@ -333,13 +336,13 @@ class GuardedProtocol(HttpToolsProtocol):
         super().on_response_complete()
         if self.transport.is_closing():
             self._close()
-        elif self._next is Part.NOTHING and self.timeout_keep_alive_task is not None:
-            self._table.rests(self)
+        elif self._next is RequestPart.NOTHING and self.timeout_keep_alive_task is not None:
+            self._table.mark_idle(self)
 
     @property
     def holds_on(self) -> bool:
         """Whether the client, and not this process, has to act next."""
-        return self._next is Part.BODY or self.flow.write_paused
+        return self._next is RequestPart.BODY or self.flow.write_paused
 
     # Deadlines
 

@@ -62,7 +62,7 @@ _TAKES_A_DEVICE: dict[str, Any] = {
 
 
 def enrolment(service: Service) -> APIRouter:
-    router, devices = APIRouter(prefix=PREFIX), Enrolment(service)
+    router, devices = APIRouter(prefix=PREFIX), EnrolmentPolicy(service)
 
     @router.post(DEVICES, status_code=201, tags=["devices"], openapi_extra=_TAKES_A_DEVICE)
     async def enrol(stream: str, request: Request) -> dict[str, Any]:
@@ -104,7 +104,7 @@ def enrolment(service: Service) -> APIRouter:
     return router
 
 
-class Enrolment:
+class EnrolmentPolicy:
     """The checks, rate limits and answers of enrolments and key renewals."""
 
     def __init__(self, service: Service) -> None:

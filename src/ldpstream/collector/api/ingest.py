@@ -21,7 +21,7 @@ from ldpstream.collector.api.lookup import (
     reported_stream,
 )
 from ldpstream.collector.api.problems import RENEW
-from ldpstream.collector.reports.verdicts import Judged, Verdict, count
+from ldpstream.collector.reports.verdicts import JudgedRecords, Verdict, count
 from ldpstream.collector.rounds.announcement import OpenRound
 from ldpstream.collector.service.service import Service
 from ldpstream.errors import LdpStreamError, MalformedReport, Mistake, Problem
@@ -76,7 +76,7 @@ class SingleReport:
 
     def _submit(
         self, asking: OpenRound, head: bytes, body: bytes, sender: str
-    ) -> asyncio.Future[Judged]:
+    ) -> asyncio.Future[JudgedRecords]:
         expected = asking.stored.report_bytes
         if len(body) != expected:
             raise MalformedReport(Problem.REPORT_LENGTH, given=len(body), expected=expected)
@@ -153,10 +153,10 @@ def _refusal(verdict: Verdict, round_name: str, body: bytes) -> Mistake:
     elif verdict is Verdict.RANGE:
         facts = {"field": "content", "given": body.hex(), "expected": "what the oracle can send"}
     assert verdict.refusal is not None
-    return Refused(verdict.refusal, **facts)
+    return CountedRefusal(verdict.refusal, **facts)
 
 
-class Refused(Mistake):
+class CountedRefusal(Mistake):
     """A refusal that the intake has counted already."""
 
 

@@ -22,7 +22,7 @@ from ldpstream.collector.api.limits import (
     read_body,
 )
 from ldpstream.collector.clock import ticks
-from ldpstream.collector.credentials.device_keys import Standing
+from ldpstream.collector.credentials.device_keys import KeyStanding
 from ldpstream.collector.credentials.read_tokens import read_token
 from ldpstream.collector.intake.queue import RETRY_SECONDS
 from ldpstream.collector.rounds.announcement import OpenRound
@@ -140,18 +140,18 @@ def check_mac(
     prefix = report_prefix(name, terms.pin, round_name, terms.level)
     prefix_1 = report_prefix_1(name, round_name)
     signatures = keys.signatures(_row(number), _row(mac), _row(report), prefix, prefix_1)
-    standing = Standing(int(signatures.standings[0]))
-    if standing is Standing.NONE and keys.ring.is_behind:
+    standing = KeyStanding(int(signatures.standings[0]))
+    if standing is KeyStanding.NONE and keys.ring.is_behind:
         raise Mistake(Problem.UNAVAILABLE, seconds=RETRY_SECONDS)
     if standing in _REFUSALS:
         raise Mistake(_REFUSALS[standing])
-    return standing is Standing.EARLIER and keys.ring.renews
+    return standing is KeyStanding.EARLIER and keys.ring.renews
 
 
 _REFUSALS = {
-    Standing.ENDED: Problem.KEY_ENDED,
-    Standing.RELEASE_1: Problem.DEVICE_VERSION,
-    Standing.NONE: Problem.REPORT_MAC,
+    KeyStanding.ENDED: Problem.KEY_ENDED,
+    KeyStanding.RELEASE_1: Problem.DEVICE_VERSION,
+    KeyStanding.NONE: Problem.REPORT_MAC,
 }
 
 

@@ -12,7 +12,7 @@ from secrets import token_bytes
 from ldpstream.collector.api.server import listen
 from ldpstream.collector.config import Config
 from ldpstream.collector.credentials.secrets import ENVIRONMENT, find_secret
-from ldpstream.collector.rounds.against import compare
+from ldpstream.collector.rounds.store_comparison import compare
 from ldpstream.collector.service.opening import (
     check_log,
     check_master,

@@ -21,7 +21,7 @@ from ldpstream.mechanisms.registry import report_epsilon
 from ldpstream.numeric import Range
 from ldpstream.privacy.epsilon import Epsilon
 from ldpstream.protocol.promise import lasting, plain, promises, significant, told_openly
-from ldpstream.protocol.terms import Selection, Terms
+from ldpstream.protocol.terms import SelectionMethod, Terms
 from ldpstream.vocabulary import Vocabulary
 from ldpstream.vocabulary.device import LONGEST_TEXT
 
@@ -110,15 +110,15 @@ def _report(stream: StreamService, terms: Terms) -> dict[str, Any]:
 
 
 def _epsilon_of_a_report(stream: StreamService, terms: Terms) -> Epsilon:
-    if stream.config.selection is Selection.SLOTS:
+    if stream.config.selection is SelectionMethod.SLOTS:
         return terms.epsilon
     return report_epsilon(stream.config.mechanism, stream.config.settings)
 
 
-def _how_often(terms: Terms, selection: Selection, epsilon: Epsilon) -> str:
+def _how_often(terms: Terms, selection: SelectionMethod, epsilon: Epsilon) -> str:
     window = terms.window * terms.interval_ms
     daily = significant(DAY_MS / window)
-    if selection is Selection.SLOTS:
+    if selection is SelectionMethod.SLOTS:
         return (
             f"One report in every {lasting(window)}, {daily} a day, at a moment that the device"
             " works out by itself. Nobody asks it."
@@ -128,7 +128,7 @@ def _how_often(terms: Terms, selection: Selection, epsilon: Epsilon) -> str:
             "The collector may ask at every timestamp. A report spends a share of epsilon, and all"
             f" reports of any {lasting(window)} together stay within the promise."
         )
-    chosen = "by lot" if selection is Selection.ROSTER else "by its own coin"
+    chosen = "by lot" if selection is SelectionMethod.ROSTER else "by its own coin"
     return (
         f"At most one report in any {lasting(window)}, {daily} a day, when the collector asks and"
         f" the device is chosen {chosen}. It refuses to answer more often."

@@ -23,7 +23,7 @@ from ldpstream.collector.releases.formats import MEDIA_TYPES, write
 from ldpstream.collector.releases.paging import at_once
 from ldpstream.collector.service.service import Service
 from ldpstream.collector.service.stream_service import StreamService
-from ldpstream.collector.store.contract import Release
+from ldpstream.collector.store.contract import StoredRelease
 from ldpstream.collector.store.groups import known_groups, of_group, read_group
 from ldpstream.errors import Mistake, Problem
 from ldpstream.protocol.messages import CHANGES, FEED, PREFIX, RELEASES, SUMMARIES
@@ -228,7 +228,7 @@ async def _events(
             yield event
 
 
-def _event(release: Release) -> tuple[int, bytes]:
+def _event(release: StoredRelease) -> tuple[int, bytes]:
     """Return the id of a release's event, and the event."""
     return release.t, f"id: {release.t}\nevent: release\ndata: {release.line}\n\n".encode()
 

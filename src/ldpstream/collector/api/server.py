@@ -19,7 +19,7 @@ from starlette.routing import BaseRoute
 from ldpstream.collector.api.app import build_app
 from ldpstream.collector.api.connection import ConnectionTable, GuardedProtocol, Network
 from ldpstream.collector.config import Config, Limits
-from ldpstream.collector.json_logging import AFewAMinute
+from ldpstream.collector.json_logging import PerMinuteFilter
 from ldpstream.collector.service.service import Service
 from ldpstream.errors import LdpStreamError, Mistake, Problem
 from ldpstream.open_files import allow_connections
@@ -105,7 +105,7 @@ def serve(
     service.uses_limits.append(use)
     log = logging.getLogger("uvicorn.error")  # strangers must not fill it
     log.setLevel(logging.ERROR)
-    log.addFilter(AFewAMinute())
+    log.addFilter(PerMinuteFilter())
     app = build_app(service)
     app.router.routes.extend(more)
     server = _Server(

@@ -9,15 +9,14 @@ from typing import Any
 from prometheus_client.core import CounterMetricFamily, GaugeMetricFamily, Metric
 from prometheus_client.registry import Collector
 
-from ldpstream.collector.alerts.conditions import Kind
-from ldpstream.collector.alerts.state import State
+from ldpstream.collector.alerts.conditions import ConditionKind
+from ldpstream.collector.alerts.state import AlertState
 from ldpstream.collector.config import StreamConfig
 from ldpstream.collector.reports.verdicts import Verdict
-from ldpstream.collector.service.condition import Condition
-from ldpstream.collector.service.condition import State as StreamState
+from ldpstream.collector.service.condition import StreamCondition, StreamState
 from ldpstream.collector.service.service import Service
 from ldpstream.collector.service.stream_service import StreamService
-from ldpstream.collector.store.contract import Release
+from ldpstream.collector.store.contract import StoredRelease
 from ldpstream.collector.store.groups import GROUPS
 
 _GAUGES = {
@@ -60,7 +59,7 @@ class ServiceState(Collector):
 
     def __init__(self, service: Service) -> None:
         self._service = service
-        self._shown: dict[str, tuple[Release, list[int]]] = {}
+        self._shown: dict[str, tuple[StoredRelease, list[int]]] = {}
 
     def collect(self) -> Iterator[Metric]:
         conditions = dict(self._service.conditions())
@@ -77,7 +76,7 @@ class ServiceState(Collector):
         """Return nothing: families are collected when someone asks, not when this is registered."""
         return ()
 
-    def _states(self, conditions: Mapping[str, Condition]) -> Metric:
+    def _states(self, conditions: Mapping[str, StreamCondition]) -> Metric:
         family = GaugeMetricFamily(
             "ldpstream_stream_state",
             "1 for the state that the stream is in, 0 for all others.",
@@ -88,7 +87,7 @@ class ServiceState(Collector):
                 family.add_metric((name, state.value), condition.state is state)
         return family
 
-    def _gauges(self, conditions: Mapping[str, Condition]) -> Iterator[Metric]:
+    def _gauges(self, conditions: Mapping[str, StreamCondition]) -> Iterator[Metric]:
         families = {
             name: GaugeMetricFamily(f"ldpstream_{name}", about, labels=("stream",))
             for name, about in _GAUGES.items()
@@ -106,7 +105,7 @@ class ServiceState(Collector):
         yield from families.values()
         yield info
 
-    def _numbers(self, stream: StreamService, condition: Condition) -> dict[str, float]:
+    def _numbers(self, stream: StreamService, condition: StreamCondition) -> dict[str, float]:
         name, terms, doubt = stream.config.name, stream.terms, self._service.clock.doubt
         numbers: dict[str, float] = {
             "epsilon": terms.epsilon.nano / 1e9,
@@ -185,7 +184,7 @@ class ServiceState(Collector):
         )
         for name, evaluator in self._service.evaluators.items():
             states = [alert.state for alert in evaluator.alerts.values()]
-            for state in State:
+            for state in AlertState:
                 family.add_metric((name, state.value), states.count(state))
         return family
 
@@ -198,8 +197,8 @@ class ServiceState(Collector):
         )
         for name, evaluator in self._service.evaluators.items():
             alerts = evaluator.shown
-            kinds = [rule.condition.kind for rule, one in alerts if one.state is State.FIRING]
-            for kind in Kind:
+            kinds = [rule.condition.kind for rule, one in alerts if one.state is AlertState.FIRING]
+            for kind in ConditionKind:
                 firing.add_metric((name, kind.value), kinds.count(kind))
             quiet = sum(evaluator.silence_of(rule) is not None for rule, _ in alerts)
             silenced.add_metric((name,), quiet)
@@ -222,7 +221,9 @@ class ServiceState(Collector):
                     families[key].add_sample(f"ldpstream_{key}", labels, figures[part][place])
         yield from families.values()
 
-    def _places(self, config: StreamConfig, names: Sequence[str], latest: Release) -> list[int]:
+    def _places(
+        self, config: StreamConfig, names: Sequence[str], latest: StoredRelease
+    ) -> list[int]:
         """Return the places of the labels to show, which are looked for once for each release."""
         known = self._shown.get(config.name)
         if known is None or known[0] is not latest:
@@ -231,14 +232,16 @@ class ServiceState(Collector):
         return known[1]
 
 
-def _parts(release: Release) -> Iterator[tuple[dict[str, str], Mapping[str, Any]]]:
+def _parts(release: StoredRelease) -> Iterator[tuple[dict[str, str], Mapping[str, Any]]]:
     """Yield the figures of the whole fleet, and those of its groups with labels of their own."""
     yield {}, release.content
     for one in release.content.get(GROUPS, ()):
         yield {"attribute": one["attribute"], "group": one["value"]}, one
 
 
-def shown(config: StreamConfig, names: Sequence[str], release: Release, most: int) -> list[int]:
+def shown(
+    config: StreamConfig, names: Sequence[str], release: StoredRelease, most: int
+) -> list[int]:
     """Return the places of the labels that get series: those with a threshold, then the largest."""
     values = release.content["values"]
 

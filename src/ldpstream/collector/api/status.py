@@ -11,7 +11,7 @@ from starlette.responses import JSONResponse
 
 from ldpstream.collector.api.ingest import summary
 from ldpstream.collector.api.lookup import check_admin, may_read, readable_stream
-from ldpstream.collector.service.condition import Condition, State
+from ldpstream.collector.service.condition import StreamCondition, StreamState
 from ldpstream.collector.service.service import Service
 from ldpstream.collector.service.stream_service import StreamService
 from ldpstream.errors import Problem
@@ -174,12 +174,15 @@ def _by_code(problems: Counter[Problem]) -> Counter[str]:
 
 
 def _doing(
-    stream: StreamService, rounds: list[dict[str, Any]], now: int, condition: Condition
+    stream: StreamService, rounds: list[dict[str, Any]], now: int, condition: StreamCondition
 ) -> str:
     """Return, in a sentence, what the stream is waiting for."""
-    if condition.state is State.FAILING:
+    if condition.state is StreamState.FAILING:
         return f"unable to go on: {condition.why}"
-    if condition.state in (State.BEHIND, State.PAUSED, State.RETIRED) and not rounds:
+    if (
+        condition.state in (StreamState.BEHIND, StreamState.PAUSED, StreamState.RETIRED)
+        and not rounds
+    ):
         return f"{condition.state}: {condition.why}"
     if rounds:
         one = rounds[0]

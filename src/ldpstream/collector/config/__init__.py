@@ -2,7 +2,16 @@
 
 from ldpstream.collector.config.file import Config, Limits, load, parse
 from ldpstream.collector.config.stream import StreamConfig, Suspicion
-from ldpstream.collector.config.table import Table
-from ldpstream.protocol.terms import Selection
+from ldpstream.collector.config.table import ConfigTable
+from ldpstream.protocol.terms import SelectionMethod
 
-__all__ = ["Config", "Limits", "Selection", "StreamConfig", "Suspicion", "Table", "load", "parse"]
+__all__ = [
+    "Config",
+    "ConfigTable",
+    "Limits",
+    "SelectionMethod",
+    "StreamConfig",
+    "Suspicion",
+    "load",
+    "parse",
+]

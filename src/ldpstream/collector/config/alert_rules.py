@@ -10,27 +10,34 @@ from typing import Any, NoReturn
 from ldpstream.collector.alerts.conditions import (
     PROBABILITY,
     RECENT,
-    Changed,
-    Condition,
-    Demand,
+    AlertCondition,
+    Comparand,
+    ConditionKind,
     FewReports,
-    Kind,
+    LevelChanged,
     NoReports,
-    On,
+    RequiredEvidence,
     Threshold,
-    Wide,
+    WideInterval,
 )
 from ldpstream.collector.alerts.rules import Rule
-from ldpstream.collector.config.table import Table, nearest
+from ldpstream.collector.config.table import ConfigTable, nearest
 from ldpstream.errors import Mistake, Problem
 from ldpstream.vocabulary.device import encoded
 
 LONGEST_NAME = 200
-CONDITIONS = ("above", "below", Kind.NO_REPORTS, Kind.FEW_REPORTS, Kind.WIDE, Kind.CHANGED)
+CONDITIONS = (
+    "above",
+    "below",
+    ConditionKind.NO_REPORTS,
+    ConditionKind.FEW_REPORTS,
+    ConditionKind.WIDE,
+    ConditionKind.CHANGED,
+)
 """The keys of conditions, of which a rule has one."""
 
 
-class _RequestTable(Table):
+class _RequestTable(ConfigTable):
     """A table from a request, whose errors have no line number."""
 
     def __init__(self, values: dict[str, Any]) -> None:
@@ -59,7 +66,7 @@ def read_request(
 
 
 def read_rules(
-    tables: list[Table],
+    tables: list[ConfigTable],
     stream: str,
     labels: list[str] | None,
     groups: Sequence[str] = (),
@@ -77,7 +84,7 @@ def read_rules(
 
 
 def _rule(
-    table: Table, stream: str, labels: list[str] | None, groups: Sequence[str], changes: bool
+    table: ConfigTable, stream: str, labels: list[str] | None, groups: Sequence[str], changes: bool
 ) -> Rule:
     condition, group = _condition(table, labels, changes), _group(table, groups)
     usual = condition.title + (f" in {group}" if group else "")
@@ -95,32 +102,32 @@ def _rule(
     )
 
 
-def _condition(table: Table, labels: list[str] | None, changes: bool) -> Condition:
+def _condition(table: ConfigTable, labels: list[str] | None, changes: bool) -> AlertCondition:
     given = [key for key in CONDITIONS if key in table]
     if len(given) != 1:
         fix = f"give either above or below, or one of: {', '.join(CONDITIONS[2:])}"
         table.refuse(None, "an alert has one condition", fix)
     match given[0]:
-        case Kind.NO_REPORTS:
+        case ConditionKind.NO_REPORTS:
             _refuse_label(table)
-            return NoReports(table.duration(Kind.NO_REPORTS, least_ms=1))
-        case Kind.FEW_REPORTS:
+            return NoReports(table.duration(ConditionKind.NO_REPORTS, least_ms=1))
+        case ConditionKind.FEW_REPORTS:
             _refuse_label(table)
-            return FewReports(_positive(table, Kind.FEW_REPORTS, most=1.0), _demand(table))
-        case Kind.WIDE:
-            return Wide(_label(table, labels), _positive(table, Kind.WIDE))
-        case Kind.CHANGED:
+            return FewReports(_positive(table, ConditionKind.FEW_REPORTS, most=1.0), _demand(table))
+        case ConditionKind.WIDE:
+            return WideInterval(_label(table, labels), _positive(table, ConditionKind.WIDE))
+        case ConditionKind.CHANGED:
             if not changes:
                 what = "changes are not detected in a distribution, nor among texts"
-                table.refuse(Kind.CHANGED, what, "give above or below")
-            label, by = _label(table, labels), _positive(table, Kind.CHANGED)
-            return Changed(label, by, table.whole("within", RECENT, least=1), _demand(table))
+                table.refuse(ConditionKind.CHANGED, what, "give above or below")
+            label, by = _label(table, labels), _positive(table, ConditionKind.CHANGED)
+            return LevelChanged(label, by, table.whole("within", RECENT, least=1), _demand(table))
         case side:
             label = _label(table, labels)
             return Threshold(label, side == "above", table.number(side), _demand(table))
 
 
-def _label(table: Table, labels: list[str] | None) -> str:
+def _label(table: ConfigTable, labels: list[str] | None) -> str:
     label = table.text("label")
     if labels is None:  # as a release writes it, or the rule would wait for ever
         return encoded(label).decode("utf-8", "replace")
@@ -129,13 +136,13 @@ def _label(table: Table, labels: list[str] | None) -> str:
     return label
 
 
-def _group(table: Table, groups: Sequence[str]) -> str:
+def _group(table: ConfigTable, groups: Sequence[str]) -> str:
     """Read the group of devices that a rule is about; empty: the whole fleet."""
     if "group" not in table:
         return ""
-    if not ({"above", "below", Kind.WIDE} & set(table)):
+    if not ({"above", "below", ConditionKind.WIDE} & set(table)):
         what = "a rule about a group compares its figures with a threshold"
-        table.refuse("group", what, f"give above, below or {Kind.WIDE}, or remove group")
+        table.refuse("group", what, f"give above, below or {ConditionKind.WIDE}, or remove group")
     group = table.text("group")
     if group not in groups:
         fix = f"use one of: {nearest(group, groups)}" if groups else "give the stream attributes"
@@ -143,12 +150,12 @@ def _group(table: Table, groups: Sequence[str]) -> str:
     return group
 
 
-def _refuse_label(table: Table) -> None:
+def _refuse_label(table: ConfigTable) -> None:
     if "label" in table:
         table.refuse("label", "a rule about reports is about the whole stream", "remove label")
 
 
-def _positive(table: Table, key: str, most: float = math.inf) -> float:
+def _positive(table: ConfigTable, key: str, most: float = math.inf) -> float:
     number = table.number(key)
     if not 0 < number <= most:
         fix = "give a number above 0" + (f", at most {most:g}" if math.isfinite(most) else "")
@@ -156,11 +163,11 @@ def _positive(table: Table, key: str, most: float = math.inf) -> float:
     return number
 
 
-def _demand(table: Table) -> Demand:
-    on = On(table.choice("on", tuple(On), On.ESTIMATE))
-    if on is On.ESTIMATE and "probability" in table:
+def _demand(table: ConfigTable) -> RequiredEvidence:
+    on = Comparand(table.choice("on", tuple(Comparand), Comparand.ESTIMATE))
+    if on is Comparand.ESTIMATE and "probability" in table:
         table.refuse("probability", "an estimate has no probability", 'add on = "interval"')
     probability = table.number("probability", PROBABILITY)
     if not 0.5 <= probability < 1:
         table.refuse("probability", f"probability is {probability}", "give 0.5 to less than 1")
-    return Demand(on, probability)
+    return RequiredEvidence(on, probability)

@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from ldpstream.collector.config.table import Table
+from ldpstream.collector.config.table import ConfigTable
 from ldpstream.protocol.attributes import Attribute, Attributes
-from ldpstream.protocol.terms import Selection
+from ldpstream.protocol.terms import SelectionMethod
 
 LEAST_GROUP = 500
 """Devices heard in a window with which a group is shown by itself."""
@@ -15,7 +15,9 @@ MOST_FIGURES = 1 << 14
 """Figures of all groups. Each is followed by a filter, whose state is saved with every release."""
 
 
-def read_attributes(table: Table, selection: Selection, values: int) -> Attributes | None:
+def read_attributes(
+    table: ConfigTable, selection: SelectionMethod, values: int
+) -> Attributes | None:
     """Read the attributes, each a list of values; None if there are none.
 
     Only with slots does a report say no more of its device than these. A device holds one of so
@@ -23,7 +25,7 @@ def read_attributes(table: Table, selection: Selection, values: int) -> Attribut
     """
     if not table.values:
         return None
-    if selection is not Selection.SLOTS:
+    if selection is not SelectionMethod.SLOTS:
         fix = 'set selection = "slots", or leave attributes out'
         table.refuse(None, f"attributes need slots, and selection is {selection}", fix)
     found = Attributes(tuple(Attribute(name, tuple(table.strings(name))) for name in table))

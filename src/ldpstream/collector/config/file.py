@@ -11,7 +11,7 @@ from typing import NoReturn
 
 from ldpstream.collector.alerts.webhook import check_url
 from ldpstream.collector.config.stream import STREAM_KEYS, StreamConfig, read_stream
-from ldpstream.collector.config.table import Table, is_number
+from ldpstream.collector.config.table import ConfigTable, is_number
 from ldpstream.collector.report_log.contract import LogSettings
 from ldpstream.collector.store.database import Database
 from ldpstream.durations import HOUR_MS
@@ -104,7 +104,7 @@ def parse(text: str, file: Path) -> Config:
             what=what or str(error),
             fix="see the TOML specification",
         ) from None
-    root = Table(tree, file, text, ())
+    root = ConfigTable(tree, file, text, ())
     collector = root.table("collector")
     host, port = _address(collector)
     store, database = _store(collector)
@@ -144,7 +144,7 @@ def parse(text: str, file: Path) -> Config:
     return config
 
 
-def _refuse_without_streams(root: Table) -> NoReturn:
+def _refuse_without_streams(root: ConfigTable) -> NoReturn:
     """Refuse a file without streams; tables of another name may be meant as such."""
     for name, value in root.values.items():
         if name not in root.asked and isinstance(value, list):
@@ -153,7 +153,7 @@ def _refuse_without_streams(root: Table) -> NoReturn:
     root.refuse(None, "there is no stream", "add a [[stream]] table")
 
 
-def _address(collector: Table) -> tuple[str, int]:
+def _address(collector: ConfigTable) -> tuple[str, int]:
     listen = collector.text("listen", "127.0.0.1:8080")
     host, _, port = listen.rpartition(":")
     if not host or not is_number(port) or int(port) > 65535:
@@ -161,7 +161,7 @@ def _address(collector: Table) -> tuple[str, int]:
     return host.strip("[]"), int(port)
 
 
-def _store(collector: Table) -> tuple[str, Database | None]:
+def _store(collector: ConfigTable) -> tuple[str, Database | None]:
     """The store's file and database; with a database, the file's folder is for secrets only."""
     file = "ldpstream-data/collector.sqlite"
     store = collector.text("store", file)
@@ -170,7 +170,7 @@ def _store(collector: Table) -> tuple[str, Database | None]:
     return file, collector.attempt("store", lambda: Database(store))
 
 
-def _ingest(collector: Table, database: Database | None) -> LogSettings | None:
+def _ingest(collector: ConfigTable, database: Database | None) -> LogSettings | None:
     """The settings of a log for reports, if there is one; its tallies go to the database."""
     log = collector.table("log")
     if "ingest" not in collector:
@@ -190,7 +190,7 @@ def _ingest(collector: Table, database: Database | None) -> LogSettings | None:
     )
 
 
-def _check_retention(log: LogSettings, streams: list[Table]) -> None:
+def _check_retention(log: LogSettings, streams: list[ConfigTable]) -> None:
     """Refuse a retention with which reports could expire before their round is counted."""
     for stream in streams:
         least_hours = LEAST_RETENTION * stream.duration("interval") / HOUR_MS
@@ -203,7 +203,7 @@ def _check_retention(log: LogSettings, streams: list[Table]) -> None:
             )
 
 
-def _webhook(table: Table) -> str | None:
+def _webhook(table: ConfigTable) -> str | None:
     if "webhook" not in table:
         return None
     url = table.text("webhook")
@@ -211,7 +211,7 @@ def _webhook(table: Table) -> str | None:
     return url
 
 
-def _limits(table: Table) -> Limits:
+def _limits(table: ConfigTable) -> Limits:
     usual = Limits()
     return Limits(
         **{name: table.whole(name, getattr(usual, name), least=1) for name in vars(usual)}

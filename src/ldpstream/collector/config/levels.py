@@ -5,16 +5,16 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import dataclass
 
-from ldpstream.collector.config.table import Table
+from ldpstream.collector.config.table import ConfigTable
 from ldpstream.durations import spelled
 from ldpstream.numeric import Numeric
 from ldpstream.oracles import Oracle
 from ldpstream.privacy.epsilon import Epsilon
 from ldpstream.protocol.limits import LATEST_MS
 from ldpstream.protocol.strata import LEVEL_NAME, MOST_LEVELS, STANDARD, is_level_name
-from ldpstream.protocol.terms import Selection
+from ldpstream.protocol.terms import SelectionMethod
 
-ReadOracle = Callable[[Table, Epsilon], Oracle | Numeric | None]
+ReadOracle = Callable[[ConfigTable, Epsilon], Oracle | Numeric | None]
 """Reads the oracle of a table, for reports of this epsilon, or None for the best one."""
 
 
@@ -30,14 +30,14 @@ class LevelConfig:
 
 
 def read_levels(
-    tables: list[Table], selection: Selection, interval_ms: int, oracle: ReadOracle
+    tables: list[ConfigTable], selection: SelectionMethod, interval_ms: int, oracle: ReadOracle
 ) -> tuple[LevelConfig, ...]:
     """Read the levels of a stream: only with slots has each device a window of its own."""
     for table in tables[MOST_LEVELS:]:
         table.refuse(None, f"there are {len(tables)} levels", f"give {MOST_LEVELS} at most")
     levels: list[LevelConfig] = []
     for table in tables:
-        if selection is not Selection.SLOTS:
+        if selection is not SelectionMethod.SLOTS:
             fix = 'set selection = "slots", or leave levels out'
             table.refuse(None, f"levels need slots, and selection is {selection}", fix)
         level = _level(table, interval_ms, oracle)
@@ -47,7 +47,7 @@ def read_levels(
     return tuple(levels)
 
 
-def _level(table: Table, interval_ms: int, oracle: ReadOracle) -> LevelConfig:
+def _level(table: ConfigTable, interval_ms: int, oracle: ReadOracle) -> LevelConfig:
     name = table.text("name")
     if not is_level_name(name):
         table.refuse("name", f"name is {name!r}", f"give {LEVEL_NAME}")
@@ -58,7 +58,7 @@ def _level(table: Table, interval_ms: int, oracle: ReadOracle) -> LevelConfig:
     return LevelConfig(name, epsilon, read_window(table, interval_ms), oracle(table, epsilon))
 
 
-def read_window(table: Table, interval_ms: int) -> int:
+def read_window(table: ConfigTable, interval_ms: int) -> int:
     """Read `window`, of a stream or of a level: devices refuse one that is too long to count."""
     window = table.whole("window", least=1)
     if window * interval_ms > LATEST_MS:

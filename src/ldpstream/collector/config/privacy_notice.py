@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import asdict, dataclass
 
-from ldpstream.collector.config.table import Table
+from ldpstream.collector.config.table import ConfigTable
 
 LONGEST = 2000
 """The longest text of a notice, in characters."""
@@ -24,7 +24,7 @@ class PrivacyNotice:
         return asdict(self)
 
 
-def read_notice(stream: Table) -> PrivacyNotice | None:
+def read_notice(stream: ConfigTable) -> PrivacyNotice | None:
     """Read the notice of a stream, if it has one: all of it, or nothing."""
     if "notice" not in stream:
         return None
@@ -32,7 +32,7 @@ def read_notice(stream: Table) -> PrivacyNotice | None:
     return PrivacyNotice(*(_text(table, key) for key in ("who", "why", "contact", "retention")))
 
 
-def _text(table: Table, key: str) -> str:
+def _text(table: ConfigTable, key: str) -> str:
     text = table.text(key).strip()
     if not 0 < len(text) <= LONGEST:
         what = f"{key} is empty" if not text else f"{key} has {len(text)} characters"

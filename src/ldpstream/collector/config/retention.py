@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from itertools import pairwise
 
-from ldpstream.collector.config.table import Table
+from ldpstream.collector.config.table import ConfigTable
 from ldpstream.collector.releases.retention import Retention
 from ldpstream.durations import DAY_MS, HOUR_MS, spelled
 
@@ -12,7 +12,7 @@ _AGES = {"releases": HOUR_MS, "hourly": HOUR_MS, "daily": DAY_MS}
 """The ages in the table, in ascending order, and the least of each."""
 
 
-def read_retention(table: Table, interval_ms: int, window: int) -> Retention:
+def read_retention(table: ConfigTable, interval_ms: int, window: int) -> Retention:
     """Read the ages: data in less detail must be kept at least as long."""
     found = {
         name: table.duration(name, least_ms=least) if name in table else None

@@ -15,12 +15,12 @@ from ldpstream.collector.alerts.rules import Rule
 from ldpstream.collector.config.alert_rules import read_request, read_rules
 from ldpstream.collector.config.attributes import LEAST_GROUP, read_attributes
 from ldpstream.collector.config.levels import LevelConfig, read_levels, read_window
-from ldpstream.collector.config.places import line_of
 from ldpstream.collector.config.privacy_notice import PrivacyNotice, read_notice
 from ldpstream.collector.config.retention import read_retention
 from ldpstream.collector.config.successor import SuccessorConfig, read_successor
-from ldpstream.collector.config.table import Table, nearest
+from ldpstream.collector.config.table import ConfigTable, nearest
 from ldpstream.collector.config.table import written as as_written
+from ldpstream.collector.config.toml_lines import line_of
 from ldpstream.collector.config.vocabulary import (
     TOP,
     OpenVocabulary,
@@ -45,7 +45,7 @@ from ldpstream.privacy.epsilon import Epsilon
 from ldpstream.protocol.attributes import Attributes
 from ldpstream.protocol.names import STREAM_NAME, is_stream_name
 from ldpstream.protocol.notice import Halt
-from ldpstream.protocol.terms import DISTRIBUTION, END, Selection, Values, names_of
+from ldpstream.protocol.terms import DISTRIBUTION, END, SelectionMethod, Values, names_of
 from ldpstream.vocabulary import Vocabulary
 
 BEST, ROBUST = "auto", "robust"
@@ -74,7 +74,7 @@ class Suspicion:
 
 
 @dataclass(frozen=True)
-class Source:
+class StreamLocation:
     """The position of a stream in its file."""
 
     file: Path = Path()
@@ -82,7 +82,7 @@ class Source:
     """The line of each key, and of the table itself under the empty name."""
 
     @classmethod
-    def of(cls, table: Table) -> Source:
+    def of(cls, table: ConfigTable) -> StreamLocation:
         lines = {key: line_of(table.text_of_file, (*table.place, key)) for key in table}
         return cls(table.file, {"": line_of(table.text_of_file, table.place)} | lines)
 
@@ -106,7 +106,7 @@ class StreamConfig:
     mechanism: str
     oracle: Oracle | Numeric | None
     """None stands for the best one for these values and this epsilon."""
-    selection: Selection
+    selection: SelectionMethod
     population: int
     """How many devices are expected; shares of users are shares of it. If it follows the fleet,
     what is expected at first."""
@@ -149,7 +149,7 @@ class StreamConfig:
     """Texts that are looked for besides those that are found."""
     top: int = TOP
     """How many texts a release has at most."""
-    source: Source = field(default_factory=Source, compare=False)
+    source: StreamLocation = field(default_factory=StreamLocation, compare=False)
 
     @property
     def halt(self) -> Halt | None:
@@ -166,7 +166,7 @@ class StreamConfig:
     @property
     def slot_deadline_ms(self) -> int | None:
         """How long after its start a timestamp takes reports, with slots."""
-        if self.selection is not Selection.SLOTS:
+        if self.selection is not SelectionMethod.SLOTS:
             return None
         return max(1, int(self.deadlines[Purpose.PUBLICATION] * self.interval_ms))
 
@@ -305,7 +305,7 @@ STREAM_KEYS = frozenset(
 """All keys of a [[stream]] table, which are known before it is read."""
 
 
-def read_stream(table: Table) -> StreamConfig:
+def read_stream(table: ConfigTable) -> StreamConfig:
     name = table.text("name")
     if not is_stream_name(name):
         table.refuse("name", f"name is {name!r}", f"give {STREAM_NAME}")
@@ -327,7 +327,7 @@ def read_stream(table: Table) -> StreamConfig:
         start_ms=_start(table),
         mechanism=mechanism,
         oracle=_oracle(table, values),
-        selection=Selection.OPEN,
+        selection=SelectionMethod.OPEN,
         population=population or 0,
         follows_fleet=population is None,
         paused=table.flag("paused", False),
@@ -344,7 +344,7 @@ def read_stream(table: Table) -> StreamConfig:
         vocabulary=vocabulary,
         candidates=() if vocabulary is None else read_candidates(table),
         top=TOP if vocabulary is None else read_top(table),
-        source=Source.of(table),
+        source=StreamLocation.of(table),
     )
     stream = _with_population(stream)
     table.attempt("mechanism", lambda: build(mechanism, stream.settings))
@@ -356,7 +356,7 @@ def read_stream(table: Table) -> StreamConfig:
     return _robust(table, stream) if table.text("oracle", BEST) == ROBUST else stream
 
 
-def _with_parts(table: Table, stream: StreamConfig) -> StreamConfig:
+def _with_parts(table: ConfigTable, stream: StreamConfig) -> StreamConfig:
     """Return the stream with the settings that depend on its selection: levels, groups and more.
 
     Alerts may be about groups, and what is kept reaches as far back as the longest window.
@@ -384,7 +384,7 @@ def _with_parts(table: Table, stream: StreamConfig) -> StreamConfig:
     return replace(stream, retention=retention)
 
 
-def _population(table: Table) -> int | None:
+def _population(table: ConfigTable) -> int | None:
     """Read `population`: how many devices are expected, or None to follow the fleet."""
     if table.get("population", AUTO) == AUTO:
         return None
@@ -401,7 +401,7 @@ def _with_population(stream: StreamConfig) -> StreamConfig:
     return replace(stream, population=max(FIRST_POPULATION, stream.least_population))
 
 
-def _values(table: Table) -> Domain | Range:
+def _values(table: ConfigTable) -> Domain | Range:
     """Read `labels` or `range`, one of which must be given."""
     if "range" not in table:
         labels = table.strings("labels")
@@ -418,7 +418,7 @@ def _values(table: Table) -> Domain | Range:
     return _with_ends(table, numbers)
 
 
-def _with_ends(table: Table, numbers: Range) -> Range:
+def _with_ends(table: ConfigTable, numbers: Range) -> Range:
     """The range, if its ends are short enough for terms, which write them without exponents."""
     for end in ("low", "high"):
         if END.fullmatch(numbers.to_json()[end]) is None:
@@ -427,7 +427,7 @@ def _with_ends(table: Table, numbers: Range) -> Range:
     return numbers
 
 
-def _check_distribution(table: Table, stream: StreamConfig) -> None:
+def _check_distribution(table: ConfigTable, stream: StreamConfig) -> None:
     """Refuse settings that need reports of several widths, which cannot be combined."""
     if not isinstance(stream.values, BinnedRange):
         return
@@ -439,7 +439,7 @@ def _check_distribution(table: Table, stream: StreamConfig) -> None:
             table.refuse(key, f"a distribution cannot have {what}", "leave it out")
 
 
-def _other(table: Table, values: Values) -> str | None:
+def _other(table: ConfigTable, values: Values) -> str | None:
     """Read `other`: one of the labels, or None."""
     if table.get("other", None) is None:
         return None
@@ -450,16 +450,18 @@ def _other(table: Table, values: Values) -> str | None:
     return label
 
 
-def _selection(table: Table, mechanism: str) -> Selection:
+def _selection(table: ConfigTable, mechanism: str) -> SelectionMethod:
     """Read `selection`: slots by default, where the mechanism takes them, otherwise open."""
-    found = Selection(table.choice("selection", tuple(Selection), usual_selection(mechanism)))
-    if found is Selection.SLOTS and not takes_slots(mechanism):
+    found = SelectionMethod(
+        table.choice("selection", tuple(SelectionMethod), usual_selection(mechanism))
+    )
+    if found is SelectionMethod.SLOTS and not takes_slots(mechanism):
         what = f"{mechanism} must ask devices, and with slots nobody asks"
         table.refuse("selection", what, 'set mechanism = "lpf" or "lpu", or selection = "open"')
     return found
 
 
-def _oracle(table: Table, values: Values) -> Oracle | Numeric | None:
+def _oracle(table: ConfigTable, values: Values) -> Oracle | Numeric | None:
     if isinstance(values, Vocabulary):
         return Oracle.HADAMARD
     name = table.text("oracle", BEST)
@@ -470,7 +472,7 @@ def _oracle(table: Table, values: Values) -> Oracle | Numeric | None:
 
 
 def _level_oracle(
-    stream: Table, values: Values, table: Table, epsilon: Epsilon
+    stream: ConfigTable, values: Values, table: ConfigTable, epsilon: Epsilon
 ) -> Oracle | Numeric | None:
     """Read the oracle of a level, for reports of all of its epsilon."""
     usual = ROBUST if stream.text("oracle", BEST) == ROBUST else BEST
@@ -480,20 +482,20 @@ def _level_oracle(
     return choose_robust(len(values), epsilon)
 
 
-def _refuse_robust_numbers(table: Table, values: Values) -> None:
+def _refuse_robust_numbers(table: ConfigTable, values: Values) -> None:
     if isinstance(values, Range):
         fix = "name one, or leave it to auto"
         table.refuse("oracle", "there is no robust oracle for numbers", fix)
 
 
-def _robust(table: Table, stream: StreamConfig) -> StreamConfig:
+def _robust(table: ConfigTable, stream: StreamConfig) -> StreamConfig:
     """The stream with the oracle that fake devices can distort least."""
     _refuse_robust_numbers(table, stream.values)
     share = report_epsilon(stream.mechanism, stream.settings)
     return replace(stream, oracle=choose_robust(len(stream.values), share))
 
 
-def _suspicion(table: Table) -> Suspicion:
+def _suspicion(table: ConfigTable) -> Suspicion:
     usual = Suspicion()
     rate = table.number("false_alarm", usual.false_alarm)
     if not 0 <= rate < 1:
@@ -501,7 +503,7 @@ def _suspicion(table: Table) -> Suspicion:
     return Suspicion(rate, table.flag("discard", usual.discard))
 
 
-def _public_enrolment(table: Table) -> bool:
+def _public_enrolment(table: ConfigTable) -> bool:
     """Return whether anyone may enrol: off unless the file itself says public = true.
 
     By default anyone may read a stream, but that is not to take part in it.
@@ -517,7 +519,7 @@ def _public_enrolment(table: Table) -> bool:
     return allowed
 
 
-def _origins(table: Table) -> frozenset[str]:
+def _origins(table: ConfigTable) -> frozenset[str]:
     """Read `allowed_origins`: a list, or "*" for all."""
     if "allowed_origins" not in table:
         return frozenset()
@@ -531,11 +533,11 @@ def _origins(table: Table) -> frozenset[str]:
     return frozenset(origins)
 
 
-def _interval(table: Table) -> int:
+def _interval(table: ConfigTable) -> int:
     return table.duration("interval", least_ms=LEAST_INTERVAL_MS)
 
 
-def _start(table: Table) -> int | None:
+def _start(table: ConfigTable) -> int | None:
     given = table.get("start", None)
     if given is None:
         return None
@@ -548,7 +550,7 @@ def _start(table: Table) -> int | None:
     return start_ms
 
 
-def _deadlines(table: Table) -> dict[Purpose, float]:
+def _deadlines(table: ConfigTable) -> dict[Purpose, float]:
     usual = {Purpose.DISSIMILARITY: 0.45, Purpose.PUBLICATION: 0.9}
     deadlines = {purpose: table.number(purpose, share) for purpose, share in usual.items()}
     for purpose, share in deadlines.items():
@@ -563,7 +565,7 @@ def _deadlines(table: Table) -> dict[Purpose, float]:
     return deadlines
 
 
-def _thresholds(table: Table, labels: list[str]) -> dict[str, float]:
+def _thresholds(table: ConfigTable, labels: list[str]) -> dict[str, float]:
     for label in table:
         if label not in labels:
             table.refuse(

@@ -7,8 +7,8 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import NoReturn
 
-from ldpstream.collector.config.places import line_of
-from ldpstream.collector.config.table import Table
+from ldpstream.collector.config.table import ConfigTable
+from ldpstream.collector.config.toml_lines import line_of
 from ldpstream.errors import Mistake, Problem
 
 
@@ -28,7 +28,7 @@ class SuccessorConfig:
         raise Mistake(Problem.CONFIG_FILE, file=self.file, line=self.line, what=what, fix=fix)
 
 
-def read_successor(stream: Table, labels: tuple[str, ...] | None) -> SuccessorConfig | None:
+def read_successor(stream: ConfigTable, labels: tuple[str, ...] | None) -> SuccessorConfig | None:
     """Read the section of a stream, if it has one; `labels` is None in a stream of numbers."""
     if "successor" not in stream:
         return None

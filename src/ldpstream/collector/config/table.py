@@ -10,8 +10,8 @@ from difflib import get_close_matches
 from pathlib import Path
 from typing import Any, NoReturn
 
-from ldpstream.collector.config.places import Path as Place
-from ldpstream.collector.config.places import line_of
+from ldpstream.collector.config.toml_lines import Path as Place
+from ldpstream.collector.config.toml_lines import line_of
 from ldpstream.durations import EXAMPLES, milliseconds, spelled
 from ldpstream.errors import LdpStreamError, Mistake, Problem
 from ldpstream.protocol.names import in_one_line
@@ -73,7 +73,7 @@ def written(value: Any) -> str:
 
 
 @dataclass
-class Table:
+class ConfigTable:
     """A table of the file, which gives checked values and remembers which keys were asked for."""
 
     values: dict[str, Any]
@@ -81,7 +81,7 @@ class Table:
     text_of_file: str
     place: Place
     asked: set[str] = field(default_factory=set)
-    inner: list[Table] = field(default_factory=list)
+    inner: list[ConfigTable] = field(default_factory=list)
     known: frozenset[str] = frozenset()
     """All keys that the table may have, if they are known before they are asked for."""
 
@@ -194,11 +194,11 @@ class Table:
             self.refuse(name, f"{name} is {written(values)}", f"give a list of {how_many} numbers")
         return [float(value) for value in values]  # terms and stores hold no other number
 
-    def table(self, name: str) -> Table:
+    def table(self, name: str) -> ConfigTable:
         values = self._typed(name, {}, (dict,), f"a table: [{name}]")
         return self._within(values, (*self.place, name))
 
-    def tables(self, name: str, known: frozenset[str] = frozenset()) -> list[Table]:
+    def tables(self, name: str, known: frozenset[str] = frozenset()) -> list[ConfigTable]:
         values = self._typed(name, [], (list,), f"tables: [[{name}]]")
         if not all(isinstance(value, dict) for value in values):
             self.refuse(name, f"{name} contains something other than tables", f"write [[{name}]]")
@@ -209,11 +209,11 @@ class Table:
 
     def _within(
         self, values: dict[str, Any], place: Place, known: frozenset[str] = frozenset()
-    ) -> Table:
+    ) -> ConfigTable:
         for table in self.inner:
             if table.place == place:
                 return table
-        self.inner.append(Table(values, self.file, self.text_of_file, place, known=known))
+        self.inner.append(ConfigTable(values, self.file, self.text_of_file, place, known=known))
         return self.inner[-1]
 
     def finish(self) -> None:

@@ -6,11 +6,11 @@ import secrets
 from dataclasses import dataclass, replace
 from typing import NoReturn
 
-from ldpstream.collector.config.table import Table, written
+from ldpstream.collector.config.table import ConfigTable, written
 from ldpstream.mechanisms.following import MOST_LISTED
 from ldpstream.oracles import Oracle
 from ldpstream.privacy.epsilon import Epsilon
-from ldpstream.protocol.terms import SALT, Selection
+from ldpstream.protocol.terms import SALT, SelectionMethod
 from ldpstream.vocabulary import Vocabulary
 from ldpstream.vocabulary.device import LEAST_BITS, MOST_BITS
 from ldpstream.vocabulary.planning import PREFIXES, planned_bits
@@ -61,7 +61,7 @@ class OpenVocabulary:
         return replace(planned, salt=salt)
 
 
-def read_vocabulary(table: Table) -> OpenVocabulary | None:
+def read_vocabulary(table: ConfigTable) -> OpenVocabulary | None:
     """Read the keys that the terms pin, or return None if it is not a stream of texts."""
     if "vocabulary" not in table:
         return None
@@ -71,13 +71,13 @@ def read_vocabulary(table: Table) -> OpenVocabulary | None:
         if key in table:
             table.refuse(key, f"a stream of texts cannot have {what}", "leave it out")
     _only(table, "mechanism", MECHANISM)
-    _only(table, "selection", Selection.SLOTS)
+    _only(table, "selection", SelectionMethod.SLOTS)
     _only(table, "oracle", Oracle.HADAMARD)
     return OpenVocabulary(_bits(table), _prefixes(table), _salt(table))
 
 
 def planned_vocabulary(
-    table: Table, given: OpenVocabulary, population: int | None, epsilon: Epsilon
+    table: ConfigTable, given: OpenVocabulary, population: int | None, epsilon: Epsilon
 ) -> Vocabulary:
     """Return the vocabulary of a stream that is not begun; its salt is 0 until it is."""
     usual = UNKNOWN_FLEET_BITS if population is None else planned_bits(population, epsilon)
@@ -88,7 +88,7 @@ def planned_vocabulary(
     return vocabulary
 
 
-def read_candidates(table: Table) -> tuple[str, ...]:
+def read_candidates(table: ConfigTable) -> tuple[str, ...]:
     """Read `candidates` and the lines of `candidates_file`, without repetitions."""
     found = table.strings("candidates") if "candidates" in table else []
     if "candidates_file" in table:
@@ -99,7 +99,7 @@ def read_candidates(table: Table) -> tuple[str, ...]:
     return tuple(dict.fromkeys(text for text in found if text))
 
 
-def read_top(table: Table) -> int:
+def read_top(table: ConfigTable) -> int:
     """Read `top`: how many texts a release has at most."""
     top = table.whole("top", TOP, least=1)
     if top > MOST_LISTED:
@@ -107,14 +107,14 @@ def read_top(table: Table) -> int:
     return top
 
 
-def _only(table: Table, key: str, expected: str) -> None:
+def _only(table: ConfigTable, key: str, expected: str) -> None:
     given = table.text(key, expected)
     if given not in (expected, "auto"):
         what = f"a stream of texts has {key} {expected}, not {given}"
         table.refuse(key, what, "leave it out")
 
 
-def _bits(table: Table) -> int | None:
+def _bits(table: ConfigTable) -> int | None:
     if "bits" not in table:
         return None
     bits = table.whole("bits", least=LEAST_BITS)
@@ -123,7 +123,7 @@ def _bits(table: Table) -> int | None:
     return bits
 
 
-def _prefixes(table: Table) -> tuple[int, ...] | None:
+def _prefixes(table: ConfigTable) -> tuple[int, ...] | None:
     if "prefixes" not in table:
         return None
     given = table.get("prefixes")
@@ -132,7 +132,7 @@ def _prefixes(table: Table) -> tuple[int, ...] | None:
     return tuple(given)
 
 
-def _salt(table: Table) -> int | None:
+def _salt(table: ConfigTable) -> int | None:
     if "salt" not in table:
         return None
     salt = table.text("salt")
@@ -141,7 +141,7 @@ def _salt(table: Table) -> int | None:
     return int(salt, 16)
 
 
-def _lines(table: Table) -> list[str]:
+def _lines(table: ConfigTable) -> list[str]:
     file = table.file.parent / table.text("candidates_file")
     try:
         return file.read_text("utf-8-sig").splitlines()
@@ -151,6 +151,6 @@ def _lines(table: Table) -> list[str]:
         _refuse_candidates(table, f"{file} is not UTF-8 text", "give one text in each line")
 
 
-def _refuse_candidates(table: Table, what: str, fix: str) -> NoReturn:
+def _refuse_candidates(table: ConfigTable, what: str, fix: str) -> NoReturn:
     key = "candidates_file" if "candidates_file" in table else "candidates"
     table.refuse(key, what, fix)

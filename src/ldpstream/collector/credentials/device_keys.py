@@ -47,7 +47,7 @@ _log = logging.getLogger(__name__)
 _HEX = np.frombuffer(b"".join(b"%02x" % byte for byte in range(256)), np.uint16)
 
 
-class Standing(IntEnum):
+class KeyStanding(IntEnum):
     """The kind of key that a message was signed with, in one byte."""
 
     CURRENT = 0
@@ -134,10 +134,10 @@ class StreamKeys:
         """
         masters = self.ring.masters
         current = Signers(self._under(masters.current), devices)
-        standings = np.full(len(devices), Standing.NONE, np.uint8)
-        standings[current.authentic(prefix, macs, reports)] = Standing.CURRENT
+        standings = np.full(len(devices), KeyStanding.NONE, np.uint8)
+        standings[current.authentic(prefix, macs, reports)] = KeyStanding.CURRENT
         for standing, keys, message in self._others(masters, prefix, prefix_1):
-            left = np.flatnonzero(standings == Standing.NONE)
+            left = np.flatnonzero(standings == KeyStanding.NONE)
             if not len(left):
                 break
             signers = Signers(keys, devices[left])
@@ -151,13 +151,13 @@ class StreamKeys:
 
     def _others(
         self, masters: Masters, prefix: bytes, prefix_1: bytes
-    ) -> Iterator[tuple[Standing, DeviceKeys, bytes]]:
+    ) -> Iterator[tuple[KeyStanding, DeviceKeys, bytes]]:
         """Yield the keys to try for devices that did not sign with the current master secret's."""
         if masters.earlier is not None:
-            standing = Standing.EARLIER if masters.valid else Standing.ENDED
+            standing = KeyStanding.EARLIER if masters.valid else KeyStanding.ENDED
             yield standing, self._under(masters.earlier), prefix
         old = DeviceKeys(masters.slots, self._stream, key_prefix_1(self._stream))
-        yield Standing.RELEASE_1, old, prefix_1
+        yield KeyStanding.RELEASE_1, old, prefix_1
 
     def _under_master(self, master: bytes) -> DeviceKeys:
         return DeviceKeys(master, self._stream, key_prefix(self._stream, self._level))
@@ -174,13 +174,13 @@ class Signatures:
     @property
     def good(self) -> Flags:
         """The reports that were signed with a valid key, as flags."""
-        good: Flags = self.standings <= Standing.EARLIER
+        good: Flags = self.standings <= KeyStanding.EARLIER
         return good
 
     @property
     def earlier(self) -> Flags:
         """Which were signed with a valid key of the earlier master secret."""
-        earlier: Flags = self.standings == Standing.EARLIER
+        earlier: Flags = self.standings == KeyStanding.EARLIER
         return earlier
 
 

@@ -17,10 +17,10 @@ from dataclasses import dataclass, field
 from ldpstream.collector.clock import ticks
 from ldpstream.collector.credentials.deny_list import NOBODY, DenyList
 from ldpstream.collector.credentials.device_keys import StreamKeys
-from ldpstream.collector.intake.turns import TurnQueue
+from ldpstream.collector.intake.fair_queue import FairQueue
 from ldpstream.collector.intake.validation import validate
 from ldpstream.collector.reports.records import Records
-from ldpstream.collector.reports.verdicts import Judged, Verdict, count
+from ldpstream.collector.reports.verdicts import JudgedRecords, Verdict, count
 from ldpstream.collector.rounds.announcement import OpenRound
 from ldpstream.collector.rounds.selection import Selection
 from ldpstream.collector.store.contract import Store
@@ -43,7 +43,7 @@ class Submission:
     asking: OpenRound
     packed: bytes
     number: int
-    answer: asyncio.Future[Judged]
+    answer: asyncio.Future[JudgedRecords]
     began: float
     sender: str
     """The address that it came from."""
@@ -61,7 +61,7 @@ class StreamIntake:
     earlier: Counter[int] = field(default_factory=Counter)
     """Reports with a key of the earlier master secret, by timestamp; of the last ones only."""
 
-    def count(self, t: int, judged: Judged) -> None:
+    def count(self, t: int, judged: JudgedRecords) -> None:
         """Count what came of records of timestamp t."""
         self.outcomes += count(judged.verdicts)
         if judged.renew.any():
@@ -98,7 +98,7 @@ class IntakeQueue:
         """The length of these records: a report may have 2 bytes or 8,000."""
         self._bytes_of: dict[str, int] = {}
         """The same, by sender."""
-        self._queue: TurnQueue[Submission] = TurnQueue()
+        self._queue: FairQueue[Submission] = FairQueue()
         self._thread = threading.Thread(target=self._run, name="ldpstream-intake", daemon=True)
         self._loop: asyncio.AbstractEventLoop | None = None
 
@@ -114,7 +114,7 @@ class IntakeQueue:
 
     def submit(
         self, asking: OpenRound, packed: bytes, number: int, sender: str = ""
-    ) -> asyncio.Future[Judged]:
+    ) -> asyncio.Future[JudgedRecords]:
         """Queue records of a round; the verdicts come once the accepted ones are on disk."""
         assert self._loop is not None
         expected = number * asking.record_bytes
@@ -126,7 +126,7 @@ class IntakeQueue:
         self.waiting += number
         self._bytes += len(packed)
         self._bytes_of[sender] = own
-        answer: asyncio.Future[Judged] = self._loop.create_future()
+        answer: asyncio.Future[JudgedRecords] = self._loop.create_future()
         self._queue.put(Submission(asking, packed, number, answer, ticks(), sender))
         return answer
 
@@ -140,7 +140,7 @@ class IntakeQueue:
 
     def _process(self, together: list[Submission]) -> None:
         assert self._loop is not None
-        outcome: Judged | Exception
+        outcome: JudgedRecords | Exception
         try:
             outcome = self._take_in(together)
         except Exception as error:
@@ -151,7 +151,7 @@ class IntakeQueue:
             outcome = error
         self._loop.call_soon_threadsafe(self._answer, together, outcome)
 
-    def _take_in(self, together: list[Submission]) -> Judged:
+    def _take_in(self, together: list[Submission]) -> JudgedRecords:
         asking = together[0].asking
         stream = self._streams[asking.stream]
         packed = b"".join([one.packed for one in together])
@@ -167,7 +167,7 @@ class IntakeQueue:
             self._progress(asking)
         return judged
 
-    def _answer(self, together: list[Submission], outcome: Judged | Exception) -> None:
+    def _answer(self, together: list[Submission], outcome: JudgedRecords | Exception) -> None:
         self.waiting -= sum(one.number for one in together)
         for one in together:
             self._bytes -= len(one.packed)

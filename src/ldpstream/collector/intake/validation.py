@@ -6,9 +6,9 @@ import numpy as np
 
 from ldpstream.arrays import Flags
 from ldpstream.collector.credentials.deny_list import NOBODY, DenyList
-from ldpstream.collector.credentials.device_keys import Signers, Standing, StreamKeys
+from ldpstream.collector.credentials.device_keys import KeyStanding, Signers, StreamKeys
 from ldpstream.collector.reports.records import Records
-from ldpstream.collector.reports.verdicts import Judged, Verdict, Verdicts
+from ldpstream.collector.reports.verdicts import JudgedRecords, Verdict, Verdicts
 from ldpstream.collector.rounds.announcement import OpenRound
 from ldpstream.collector.rounds.selection import RosterSelection, Selection, SlotSelection
 from ldpstream.errors import MalformedReport, Problem
@@ -20,11 +20,11 @@ _FAULTS = {
 }
 
 
-_OF_STANDING = np.empty(len(Standing), np.uint8)
-_OF_STANDING[Standing.CURRENT] = _OF_STANDING[Standing.EARLIER] = Verdict.ACCEPTED
-_OF_STANDING[Standing.ENDED] = Verdict.KEY_ENDED
-_OF_STANDING[Standing.RELEASE_1] = Verdict.DEVICE_VERSION
-_OF_STANDING[Standing.NONE] = Verdict.MAC
+_OF_STANDING = np.empty(len(KeyStanding), np.uint8)
+_OF_STANDING[KeyStanding.CURRENT] = _OF_STANDING[KeyStanding.EARLIER] = Verdict.ACCEPTED
+_OF_STANDING[KeyStanding.ENDED] = Verdict.KEY_ENDED
+_OF_STANDING[KeyStanding.RELEASE_1] = Verdict.DEVICE_VERSION
+_OF_STANDING[KeyStanding.NONE] = Verdict.MAC
 """The verdict on a record by the key that it was signed with, before more is known of it."""
 
 
@@ -34,7 +34,7 @@ def validate(
     keys: StreamKeys,
     selection: Selection,
     denied: DenyList = NOBODY,
-) -> Judged:
+) -> JudgedRecords:
     """Return ACCEPTED for each record or what is wrong with it, and who must renew its key.
 
     The MAC is checked first: nothing else is said of a record that nobody signed. Whether a device
@@ -49,7 +49,7 @@ def validate(
     asked = _asked(records, signed.in_turn, asking, selection)
     if asked is not None:
         verdicts[(verdicts == Verdict.ACCEPTED) & ~asked] = Verdict.NOT_ASKED
-    return Judged(verdicts, signed.earlier & keys.ring.renews)
+    return JudgedRecords(verdicts, signed.earlier & keys.ring.renews)
 
 
 def _asked(

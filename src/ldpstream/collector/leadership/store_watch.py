@@ -13,7 +13,7 @@ _log = logging.getLogger(__name__)
 
 
 @dataclass(frozen=True)
-class Seen:
+class FollowedStreams:
     """The streams that this collector follows, after a look at the store."""
 
     news: tuple[str, ...] = ()
@@ -30,18 +30,18 @@ class StoreWatch:
         self._known: dict[str, Pulse] = {}
         self._trouble = ""
 
-    def look(self, drivers: Mapping[str, StreamDriver]) -> Seen:
+    def look(self, drivers: Mapping[str, StreamDriver]) -> FollowedStreams:
         """Look at the streams that this collector does not lead; a failure is kept and logged."""
         followed = [name for name, driver in drivers.items() if driver.held is None]
         if not followed:
-            return Seen()
+            return FollowedStreams()
         try:
             pulses = self._store.pulses()
         except Exception as error:
             if not self._trouble:
                 _log.exception("the streams of the store cannot be followed; trying again")
             self._trouble = str(error) or type(error).__name__
-            return Seen()
+            return FollowedStreams()
         self._trouble = ""
         news = {
             name
@@ -49,7 +49,7 @@ class StoreWatch:
             if (pulse := pulses.get(name)) is None or pulse.free or pulse != self._known.get(name)
         }
         self._known = pulses
-        return Seen(tuple(news), tuple(name for name in followed if name not in news))
+        return FollowedStreams(tuple(news), tuple(name for name in followed if name not in news))
 
     def failures(self, drivers: Mapping[str, StreamDriver]) -> dict[str, str]:
         """Return why streams cannot be followed, by their names, if the last look has failed."""

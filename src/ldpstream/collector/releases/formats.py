@@ -18,7 +18,7 @@ import json
 from collections.abc import Callable, Iterable, Sequence
 from typing import TYPE_CHECKING, Any
 
-from ldpstream.collector.store.contract import Release
+from ldpstream.collector.store.contract import StoredRelease
 from ldpstream.collector.store.groups import FIGURES, GROUPS, written
 from ldpstream.collector.store.names import ReleasedNames
 from ldpstream.extras import need
@@ -39,12 +39,12 @@ REVISED = ("revised", "revised_low", "revised_high")
 """What stands beside a release if it was asked for."""
 
 
-def write(kind: str, stream: str, names: ReleasedNames, rows: Sequence[Release]) -> bytes:
+def write(kind: str, stream: str, names: ReleasedNames, rows: Sequence[StoredRelease]) -> bytes:
     """Return releases in a format of `MEDIA_TYPES`."""
     return _WRITERS[kind](stream, names, rows)
 
 
-def _json(stream: str, names: ReleasedNames, rows: Sequence[Release]) -> bytes:
+def _json(stream: str, names: ReleasedNames, rows: Sequence[StoredRelease]) -> bytes:
     told: dict[str, object] = {"stream": stream, "labels": names.latest}
     if len(names.versions) > 1:
         told["labels_of_versions"] = names.versions
@@ -53,11 +53,11 @@ def _json(stream: str, names: ReleasedNames, rows: Sequence[Release]) -> bytes:
     return f'{head[:-1]}, "releases": [{",".join(row.line for row in rows)}]}}'.encode()
 
 
-def _ndjson(stream: str, names: ReleasedNames, rows: Sequence[Release]) -> bytes:
+def _ndjson(stream: str, names: ReleasedNames, rows: Sequence[StoredRelease]) -> bytes:
     return "".join(row.line + "\n" for row in rows).encode()
 
 
-def _csv(stream: str, names: ReleasedNames, rows: Sequence[Release]) -> bytes:
+def _csv(stream: str, names: ReleasedNames, rows: Sequence[StoredRelease]) -> bytes:
     text = io.StringIO(newline="")
     writer = csv.writer(text, lineterminator="\n")
     joined = names.columns(rows)
@@ -81,7 +81,7 @@ def _csv(stream: str, names: ReleasedNames, rows: Sequence[Release]) -> bytes:
     return text.getvalue().encode()
 
 
-def _content(row: Release) -> dict[str, Any]:
+def _content(row: StoredRelease) -> dict[str, Any]:
     return {"terms_version": row.terms_version} | row.to_json()
 
 
@@ -100,21 +100,21 @@ def _by_name(
     return [known.get(name) for name in wanted]
 
 
-def _arrow(stream: str, names: ReleasedNames, rows: Sequence[Release]) -> bytes:
+def _arrow(stream: str, names: ReleasedNames, rows: Sequence[StoredRelease]) -> bytes:
     need("Arrow", "data")
     file = io.BytesIO()
     _table(names, rows).write_ipc(file)
     return file.getvalue()
 
 
-def _parquet(stream: str, names: ReleasedNames, rows: Sequence[Release]) -> bytes:
+def _parquet(stream: str, names: ReleasedNames, rows: Sequence[StoredRelease]) -> bytes:
     need("Parquet", "data")
     file = io.BytesIO()
     _table(names, rows).write_parquet(file)
     return file.getvalue()
 
 
-def _table(names: ReleasedNames, rows: Sequence[Release]) -> pl.DataFrame:
+def _table(names: ReleasedNames, rows: Sequence[StoredRelease]) -> pl.DataFrame:
     import polars as pl
 
     contents = [(one, names.at(row)) for row in rows for one in _by_group(_content(row))]
@@ -149,13 +149,13 @@ def _by_group(content: dict[str, Any]) -> list[dict[str, Any]]:
     return [content, *groups]
 
 
-def _parts(rows: Sequence[Release]) -> tuple[str, ...]:
+def _parts(rows: Sequence[StoredRelease]) -> tuple[str, ...]:
     """Return what stands beside the values of releases; all of them are revised, or none is."""
     revised = bool(rows) and REVISED[0] in rows[0].content
     return (*PARTS, *REVISED) if revised else PARTS
 
 
-_WRITERS: dict[str, Callable[[str, ReleasedNames, Sequence[Release]], bytes]] = {
+_WRITERS: dict[str, Callable[[str, ReleasedNames, Sequence[StoredRelease]], bytes]] = {
     "json": _json,
     "csv": _csv,
     "ndjson": _ndjson,

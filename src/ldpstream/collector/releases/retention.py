@@ -11,7 +11,7 @@ from functools import reduce
 from itertools import groupby
 from typing import Any
 
-from ldpstream.collector.store.contract import Release, Summary
+from ldpstream.collector.store.contract import ReleaseSummary, StoredRelease
 from ldpstream.durations import DAY_MS, HOUR_MS
 from ldpstream.protocol.terms import Terms
 
@@ -40,7 +40,9 @@ class Retention:
         until_t = terms.timestamp_at(end_ms - 1)
         return until_t if end_ms <= now_ms - self.releases_ms and until_t <= last_t else None
 
-    def days_to_merge(self, known: Iterable[Summary], now_ms: int) -> list[list[Summary]]:
+    def days_to_merge(
+        self, known: Iterable[ReleaseSummary], now_ms: int
+    ) -> list[list[ReleaseSummary]]:
         """Return the summaries of hours that are to be one of their day, day by day."""
         if self.hourly_ms is None:
             return []
@@ -48,7 +50,7 @@ class Retention:
         old = [one for one in known if one.period_ms == HOUR_MS and one.start_ms < before_ms]
         return [list(day) for _, day in groupby(old, _day_and_version)]
 
-    def gone(self, known: Iterable[Summary], now_ms: int) -> list[int]:
+    def gone(self, known: Iterable[ReleaseSummary], now_ms: int) -> list[int]:
         """Return the first t of the summaries of days that are too old."""
         if self.daily_ms is None:
             return []
@@ -63,7 +65,7 @@ class Retention:
 KEEP_ALL = Retention()
 
 
-def summary_of(release: Release, terms: Terms) -> Summary:
+def summary_of(release: StoredRelease, terms: Terms) -> ReleaseSummary:
     """Return the summary of an hour with one release."""
     values = release.content["values"]
     content = {
@@ -81,16 +83,18 @@ def summary_of(release: Release, terms: Terms) -> Summary:
     if "labels" in release.content:
         content |= {"labels": release.content["labels"], "listed": [1] * len(values)}
     start_ms = _floor(terms.start_of(release.t), HOUR_MS)
-    return Summary(release.t, release.t, start_ms, HOUR_MS, content)
+    return ReleaseSummary(release.t, release.t, start_ms, HOUR_MS, content)
 
 
-def combined(earlier: Summary, later: Summary) -> Summary:
+def combined(earlier: ReleaseSummary, later: ReleaseSummary) -> ReleaseSummary:
     """Return one summary of what two have seen under the same terms, of the earlier's period."""
     a, b = earlier.content, later.content
     content: dict[str, Any] = {name: a[name] + b[name] for name in _SUMS}
     content["terms_version"] = a["terms_version"]
     content |= _of_texts(a, b) if "labels" in a else _of_labels(a, b)
-    return Summary(earlier.first_t, later.last_t, earlier.start_ms, earlier.period_ms, content)
+    return ReleaseSummary(
+        earlier.first_t, later.last_t, earlier.start_ms, earlier.period_ms, content
+    )
 
 
 def _of_labels(a: dict[str, Any], b: dict[str, Any]) -> dict[str, Any]:
@@ -130,14 +134,14 @@ def _by_text(summary: dict[str, Any]) -> dict[str, dict[str, float]]:
     return dict(zip(summary["labels"], each, strict=True))
 
 
-def day_of(hours: list[Summary]) -> Summary:
+def day_of(hours: list[ReleaseSummary]) -> ReleaseSummary:
     """Return the summary of a day from those of its hours."""
     whole = reduce(combined, hours)
     start_ms = _floor(whole.start_ms, DAY_MS)
-    return Summary(whole.first_t, whole.last_t, start_ms, DAY_MS, whole.content)
+    return ReleaseSummary(whole.first_t, whole.last_t, start_ms, DAY_MS, whole.content)
 
 
-def _day_and_version(one: Summary) -> tuple[int, int]:
+def _day_and_version(one: ReleaseSummary) -> tuple[int, int]:
     return _floor(one.start_ms, DAY_MS), one.content["terms_version"]
 
 

@@ -35,7 +35,7 @@ class LogSettings:
 
 
 @dataclass(frozen=True)
-class Entry:
+class LogEntry:
     """A message and its sequence number. These grow by one, from 1."""
 
     sequence: int
@@ -51,7 +51,7 @@ class Appended:
 
 
 @dataclass(frozen=True)
-class Extent:
+class LogExtent:
     """The messages that a stream's log holds now: `first` to `last`, none if last < first."""
 
     first: int
@@ -92,11 +92,11 @@ class ReportLog(ABC):
         """The position of the latest end of any round; 0 if there is none."""
 
     @abstractmethod
-    def extent(self, stream: str) -> Extent:
+    def extent(self, stream: str) -> LogExtent:
         """The messages that the log holds now."""
 
     @abstractmethod
-    def read(self, stream: str, after: int, last: int) -> Iterator[Entry]:
+    def read(self, stream: str, after: int, last: int) -> Iterator[LogEntry]:
         """The messages with `after` < sequence <= `last`, in order; expired ones are left out."""
 
     @abstractmethod

@@ -34,7 +34,7 @@ Connection = psycopg.Connection
 
 
 @dataclass(frozen=True)
-class Outcome:
+class CountOutcome:
     """What became of some reports of a round. Outcomes of one round add up."""
 
     support: Support
@@ -42,8 +42,8 @@ class Outcome:
     conflicting: int = 0
     late: int = 0
 
-    def __add__(self, other: Outcome) -> Outcome:
-        return Outcome(
+    def __add__(self, other: CountOutcome) -> CountOutcome:
+        return CountOutcome(
             self.support + other.support,
             self.repeated + other.repeated,
             self.conflicting + other.conflicting,
@@ -51,7 +51,7 @@ class Outcome:
         )
 
     @classmethod
-    def none(cls, labels: int) -> Outcome:
+    def none(cls, labels: int) -> CountOutcome:
         return cls(Support.none(labels))
 
 
@@ -66,7 +66,7 @@ DEAD_SECONDS = 4 * BEAT_SECONDS
 class LogTally:
     """The counts of a round so far."""
 
-    outcome: Outcome
+    outcome: CountOutcome
     ended: int | None
     """The position of its end, once that is counted: then the tally is final."""
 
@@ -79,7 +79,7 @@ class BatchCount:
     stream: str
     after: int
     last: int
-    outcomes: Mapping[str, Outcome]
+    outcomes: Mapping[str, CountOutcome]
     """By round."""
     ends: Mapping[str, tuple[int, int]]
     """By round that ends within the batch: the position of its end, and its number of labels."""
@@ -182,7 +182,7 @@ def _counted(connection: Connection, stream: str, how: str = "") -> int:
 def _tally(row: Any) -> LogTally:
     counts, reports, repeated, conflicting, late, ended = row
     support = Support(np.frombuffer(counts, "<i8").astype(np.int64), reports)
-    return LogTally(Outcome(support, repeated, conflicting, late), ended)
+    return LogTally(CountOutcome(support, repeated, conflicting, late), ended)
 
 
 def _commit(connection: Connection, batch: BatchCount) -> bool:
@@ -210,7 +210,7 @@ def _commit(connection: Connection, batch: BatchCount) -> bool:
     return True
 
 
-def _add(connection: Connection, stream: str, name: str, outcome: Outcome) -> None:
+def _add(connection: Connection, stream: str, name: str, outcome: CountOutcome) -> None:
     row = connection.execute(
         f"{_TALLY} WHERE stream = %s AND round = %s FOR UPDATE", (stream, name)
     ).fetchone()
@@ -218,7 +218,7 @@ def _add(connection: Connection, stream: str, name: str, outcome: Outcome) -> No
         before = _tally(row)
         if before.ended is not None:  # what comes now is late, whatever it was counted as
             dropped = outcome.late + outcome.support.reports
-            outcome = Outcome(Support.none(len(outcome.support.counts)), late=dropped)
+            outcome = CountOutcome(Support.none(len(outcome.support.counts)), late=dropped)
         outcome = before.outcome + outcome
     connection.execute(
         "INSERT INTO log_tally VALUES (%s, %s, %s, %s, %s, %s, %s)"

@@ -25,9 +25,15 @@ from nats.js.api import (
 from nats.js.client import JetStreamContext
 from nats.js.errors import APIError, NotFoundError
 
-from ldpstream.collector.report_log.bridge import Bridge
-from ldpstream.collector.report_log.contract import Appended, Entry, Extent, LogSettings, ReportLog
-from ldpstream.collector.report_log.messages import Kind, LoggedRound, Message, frame_bytes
+from ldpstream.collector.report_log.contract import (
+    Appended,
+    LogEntry,
+    LogExtent,
+    LogSettings,
+    ReportLog,
+)
+from ldpstream.collector.report_log.event_loop_thread import EventLoopThread
+from ldpstream.collector.report_log.messages import LoggedRound, Message, MessageKind, frame_bytes
 from ldpstream.collector.reports.records import Records
 from ldpstream.errors import Mistake, Problem
 
@@ -57,7 +63,7 @@ class JetStreamLog(ReportLog):
     def __init__(self, settings: LogSettings) -> None:
         self._settings = settings
         self._made: set[str] = set()
-        self._bridge = Bridge("ldpstream-log")
+        self._bridge = EventLoopThread("ldpstream-log")
         try:
             self._client: Client = self._bridge.call(_connect(settings))
         except (NatsError, TimeoutError, OSError) as error:
@@ -87,7 +93,7 @@ class JetStreamLog(ReportLog):
         header = wanted.packed
         most = max(1, (MESSAGE_BYTES - frame_bytes(header)) // wanted.record_bytes)
         parts = [records.table[first : first + most] for first in range(0, len(records), most)]
-        payloads = [Message(Kind.REPORTS, header, part.tobytes()).packed for part in parts]
+        payloads = [Message(MessageKind.REPORTS, header, part.tobytes()).packed for part in parts]
         subject = f"ldpstream.{wanted.stream}.reports"
 
         async def publish_all() -> list[int]:
@@ -107,7 +113,7 @@ class JetStreamLog(ReportLog):
 
     def end(self, wanted: LoggedRound) -> int:
         self._make(wanted.stream)
-        payload = Message(Kind.END, wanted.packed, b"").packed
+        payload = Message(MessageKind.END, wanted.packed, b"").packed
         subject = _end_subject(wanted.stream, wanted.name)
         headers = {_EXPECTED_LAST: "0"}
         try:
@@ -174,17 +180,17 @@ class JetStreamLog(ReportLog):
             for entry in self._read(stream, after, self.last_end(stream), _end_subject(stream, "*"))
         }
 
-    def extent(self, stream: str) -> Extent:
+    def extent(self, stream: str) -> LogExtent:
         self._make(stream)
         known = self._bridge.call(
             self._with_retries(lambda: self._server.stream_info(_log_name(stream)))
         )
-        return Extent(known.state.first_seq, known.state.last_seq, known.state.bytes)
+        return LogExtent(known.state.first_seq, known.state.last_seq, known.state.bytes)
 
-    def read(self, stream: str, after: int, last: int) -> Iterator[Entry]:
+    def read(self, stream: str, after: int, last: int) -> Iterator[LogEntry]:
         yield from self._read(stream, after, last, f"ldpstream.{stream}.>")
 
-    def _read(self, stream: str, after: int, last: int, subject: str) -> Iterator[Entry]:
+    def _read(self, stream: str, after: int, last: int, subject: str) -> Iterator[LogEntry]:
         reading = _Reading(self, stream, subject, after, last)
         try:
             while entries := self._bridge.call(self._with_retries(reading.next_entries)):
@@ -236,7 +242,7 @@ class _Reading:
     last: int
     consumer: PullSubscription | None = None
 
-    async def next_entries(self) -> list[Entry]:
+    async def next_entries(self) -> list[LogEntry]:
         """The next messages; none once the whole range is read."""
         try:
             return await self._fetch()
@@ -244,7 +250,7 @@ class _Reading:
             await self.stop()
             raise
 
-    async def _fetch(self) -> list[Entry]:
+    async def _fetch(self) -> list[LogEntry]:
         if self.consumer is None:
             self.after = max(self.after, await self.log._first(self.stream) - 1)  # skip expired
             if self.after >= self.last:
@@ -285,8 +291,8 @@ def _unavailable(settings: LogSettings, error: Exception) -> Mistake:
     return Mistake(Problem.LOG_UNAVAILABLE, where=settings, what=what)
 
 
-def _entry(message: Msg) -> Entry:
-    return Entry(message.metadata.sequence.stream, Message.of(message.data))
+def _entry(message: Msg) -> LogEntry:
+    return LogEntry(message.metadata.sequence.stream, Message.of(message.data))
 
 
 def _log_name(stream: str) -> str:

@@ -23,7 +23,7 @@ VERSION = 1
 _FRAME = struct.Struct("<BBH")
 
 
-class Kind(IntEnum):
+class MessageKind(IntEnum):
     """The kinds of messages."""
 
     REPORTS = 0
@@ -82,11 +82,11 @@ class Message:
     """One message, as it is read back.
 
     >>> wanted = LoggedRound("regions", "7-publication", "grr", 3, 10**9, 2)
-    >>> Message.of(Message(Kind.END, wanted.packed, b"").packed).round.name
+    >>> Message.of(Message(MessageKind.END, wanted.packed, b"").packed).round.name
     '7-publication'
     """
 
-    kind: Kind
+    kind: MessageKind
     header: bytes
     """The round, packed. Equal bytes are equal rounds, so that parsed headers are cached."""
     records_packed: bytes
@@ -102,7 +102,7 @@ class Message:
         if version != VERSION:
             raise ValueError(f"a message of the log has version {version}, not {VERSION}")
         start = _FRAME.size + length
-        return cls(Kind(kind), packed[_FRAME.size : start], packed[start:])
+        return cls(MessageKind(kind), packed[_FRAME.size : start], packed[start:])
 
     @property
     def round(self) -> LoggedRound:

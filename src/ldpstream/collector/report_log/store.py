@@ -18,7 +18,7 @@ from ldpstream.collector.store.postgres.store import PostgresStore
 from ldpstream.oracles.collector_half import See, Support
 from ldpstream.protocol.history import TermsHistory
 from ldpstream.protocol.strata import timestamp_in
-from ldpstream.protocol.terms import Selection
+from ldpstream.protocol.terms import SelectionMethod
 
 ROUNDS_REMEMBERED = 1000
 
@@ -115,7 +115,9 @@ class LoggedStore(PostgresStore):
         terms = TermsHistory.read(self.versions(stream)).stratum(round_name)
         assert terms is not None
         oracle, values = terms.oracle.value, len(terms.values)
-        if terms.selection is Selection.SLOTS:  # rounds follow from the terms, and may be many
+        if (
+            terms.selection is SelectionMethod.SLOTS
+        ):  # rounds follow from the terms, and may be many
             size = terms.randomiser(terms.epsilon).report_bytes
             nano = terms.epsilon_nano
             return LoggedRound(stream, round_name, oracle, values, nano, size, terms.tags)

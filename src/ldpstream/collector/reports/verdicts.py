@@ -48,17 +48,17 @@ _REFUSALS = {
 }
 
 
-class Judged(NamedTuple):
+class JudgedRecords(NamedTuple):
     """What came of the records of a request, one in each row."""
 
     verdicts: Verdicts
     renew: NDArray[np.bool_]
     """Which devices have signed with a key of a master secret that is being replaced."""
 
-    def part(self, first: int, number: int) -> Judged:
+    def part(self, first: int, number: int) -> JudgedRecords:
         """Return what came of some of them."""
         rows = slice(first, first + number)
-        return Judged(self.verdicts[rows], self.renew[rows])
+        return JudgedRecords(self.verdicts[rows], self.renew[rows])
 
 
 def all_of(verdict: Verdict, number: int) -> Verdicts:

@@ -7,7 +7,7 @@ from dataclasses import replace
 from typing import Any
 
 from ldpstream.collector.releases.paging import at_once
-from ldpstream.collector.store.contract import Release
+from ldpstream.collector.store.contract import StoredRelease
 from ldpstream.collector.store.groups import GROUPS
 from ldpstream.protocol.history import TermsHistory
 
@@ -57,8 +57,8 @@ def _name(group: Mapping[str, Any]) -> tuple[Any, ...]:
 
 
 def carried_over(
-    last: Release, content: dict[str, Any], missed: range, now_ms: int
-) -> Iterator[list[Release]]:
+    last: StoredRelease, content: dict[str, Any], missed: range, now_ms: int
+) -> Iterator[list[StoredRelease]]:
     """Repeat a release, with this content, at timestamps that were missed.
 
     As many as fit into memory at once are returned together.

@@ -31,7 +31,7 @@ KEYS = {
 """The keys of the file for those members of the terms that are called otherwise."""
 
 
-class Verdict(StrEnum):
+class Requirement(StrEnum):
     """What a change takes."""
 
     FREE = "free"
@@ -47,7 +47,7 @@ class Difference:
     """The key of the file."""
     stored: str
     given: str
-    verdict: Verdict
+    verdict: Requirement
     why: str = ""
     """Why it cannot be, or what a free change costs."""
 
@@ -98,7 +98,7 @@ def differences(config: StreamConfig, terms: Terms) -> Iterator[Difference]:
             _key(name, given),
             _in_words(name, stored),
             _in_words(name, given),
-            Verdict.IMPOSSIBLE if why else Verdict.SUCCESSOR,
+            Requirement.IMPOSSIBLE if why else Requirement.SUCCESSOR,
             why or "",
         )
 

@@ -13,13 +13,13 @@ from ldpstream.collector.rounds.group import RoundGroup
 from ldpstream.collector.rounds.parts import reports_of
 from ldpstream.mechanisms.breakdown import Group
 from ldpstream.mechanisms.messages import Tally
-from ldpstream.mechanisms.mixed import MixedNoise, Part
+from ldpstream.mechanisms.mixed import MixedNoise, TermsPart
 from ldpstream.mechanisms.noise import Noise
 from ldpstream.mechanisms.strata import StrataMemory, Stratum, combine
 from ldpstream.oracles.collector_half import Support
 from ldpstream.privacy.epsilon import Epsilon
 from ldpstream.protocol.history import TermsHistory
-from ldpstream.protocol.terms import Selection, Terms
+from ldpstream.protocol.terms import SelectionMethod, Terms
 from ldpstream.refine.relabelling import Relabelling
 
 MEMORY = "strata"
@@ -69,7 +69,7 @@ class StrataTally:
             self._memory = StrataMemory()
             return noise.tally(Epsilon(first.epsilon_nano), supports[first.name])
         now = history.at(group.t)
-        slots = now.selection is Selection.SLOTS
+        slots = now.selection is SelectionMethod.SLOTS
         strata, heard = [], {}
         for level in now.strata:
             window = level.window if slots else _turns(self.config.population, first.users)
@@ -90,7 +90,7 @@ class StrataTally:
         history: TermsHistory,
         level: Terms,
         window: int,
-    ) -> list[Part]:
+    ) -> list[TermsPart]:
         """Return the reports of a level, those of the terms in force first."""
         found = []
         strata = group.strata(history)
@@ -98,10 +98,10 @@ class StrataTally:
             terms = strata[one.name]
             if terms.level == level.level and supports[one.name].reports:
                 to = None if terms.version == level.version else history.places(terms, level)
-                every = terms.window if level.selection is Selection.SLOTS else window
+                every = terms.window if level.selection is SelectionMethod.SLOTS else window
                 epsilon = Epsilon(one.epsilon_nano)
                 found.append(
-                    Part(noise_of(self.config, terms), epsilon, supports[one.name], every, to)
+                    TermsPart(noise_of(self.config, terms), epsilon, supports[one.name], every, to)
                 )
         return found
 
@@ -129,7 +129,7 @@ def _turns(population: int, users: int) -> int:
     return max(1, round(population / max(users, 1)))
 
 
-def _as_one(parts: list[Part], noise: Noise, window: int) -> tuple[Noise, Support]:
+def _as_one(parts: list[TermsPart], noise: Noise, window: int) -> tuple[Noise, Support]:
     """Return how the reports of a level are read together, and their support."""
     if not parts:
         return noise, Support(np.zeros(0, np.int64), 0)

@@ -22,8 +22,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from ldpstream.collector.clock import Clock
-from ldpstream.collector.config import Selection as Kind
-from ldpstream.collector.config import StreamConfig
+from ldpstream.collector.config import SelectionMethod, StreamConfig
 from ldpstream.collector.rounds.announcement import OpenRound
 from ldpstream.collector.rounds.carrying_over import (
     carried_over,
@@ -42,7 +41,7 @@ from ldpstream.collector.rounds.planned import reports_planned
 from ldpstream.collector.rounds.running_vocabulary import running
 from ldpstream.collector.rounds.selection import remember_all
 from ldpstream.collector.rounds.suspicion import Suspects
-from ldpstream.collector.store.contract import Release, Store
+from ldpstream.collector.store.contract import Store, StoredRelease
 from ldpstream.mechanisms.messages import Ask, Purpose
 from ldpstream.mechanisms.queries import DistributionQuery
 from ldpstream.protocol.history import TermsHistory
@@ -83,7 +82,7 @@ class Coordinator:
         self._clock = clock
         self._listener = listener or Listener()
         config, self.history, stored = terms_of(config, store, clock)
-        self._slots = config.selection is Kind.SLOTS
+        self._slots = config.selection is SelectionMethod.SLOTS
         self._running = running(config, self.history, stored, store)
         self.last_t = stored.last_t
         groups = grouped(store.rounds(config.name, stored.last_t - self.history.longest_window))
@@ -128,7 +127,7 @@ class Coordinator:
         """The terms that the mechanism is at: those of the last release."""
         return self._running.terms
 
-    def _last_release(self) -> Release | None:
+    def _last_release(self) -> StoredRelease | None:
         return next(iter(self._store.releases(self.config.name, self.last_t, 1)), None)
 
     def _recall_fleet(self) -> None:
@@ -396,7 +395,7 @@ class Coordinator:
             figures = figures if last is None else unchanged(figures, last.content)
         suspect = self._suspects.among(now.rounds)
         self._follow_fleet(now)
-        release = Release(
+        release = StoredRelease(
             now.t,
             self._clock.now_ms(),
             figures
@@ -435,7 +434,7 @@ class Coordinator:
             for releases in carried_over(last, content, missed, now_ms):
                 self._commit(releases)
 
-    def _commit(self, releases: list[Release]) -> None:
+    def _commit(self, releases: list[StoredRelease]) -> None:
         """Store releases in order of t, with the state that goes on from them."""
         t = releases[-1].t
         forget_t = t - self.selection.window

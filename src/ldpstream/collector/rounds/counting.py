@@ -12,7 +12,7 @@ from ldpstream.collector.rounds.group import RoundGroup
 from ldpstream.collector.rounds.listener import Listener
 from ldpstream.collector.rounds.selection import RosterSelection, Selection
 from ldpstream.collector.rounds.suspicion import Suspects
-from ldpstream.collector.store.contract import NO_RESTS, Rests, Round, RoundState, Store
+from ldpstream.collector.store.contract import NO_RESTS, Rests, RoundState, Store, StoredRound
 from ldpstream.oracles.collector_half import Support
 from ldpstream.privacy.epsilon import Epsilon
 from ldpstream.protocol.history import TermsHistory
@@ -56,7 +56,9 @@ class RoundCounter:
         """Return the counts of tallied rounds by name; none of those that are discarded."""
         return group.credible(self._suspects.discarded)
 
-    def _count(self, one: Round, terms: Terms, counted: dict[str, DeviceTable]) -> Support | None:
+    def _count(
+        self, one: StoredRound, terms: Terms, counted: dict[str, DeviceTable]
+    ) -> Support | None:
         """Count a round; `counted` has, by level, whose reports were counted in others."""
         half = half_of(terms, Epsilon(one.epsilon_nano))
         shape = self._suspects.watch(half)
@@ -66,7 +68,9 @@ class RoundCounter:
             self._suspects.judge(one.name, shape)
         return support
 
-    def _tallied(self, one: Round, strata: dict[str, Terms], supports: dict[str, Support]) -> Round:
+    def _tallied(
+        self, one: StoredRound, strata: dict[str, Terms], supports: dict[str, Support]
+    ) -> StoredRound:
         support = supports.get(one.name)
         if support is None:
             return one

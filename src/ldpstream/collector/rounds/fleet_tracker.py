@@ -5,12 +5,12 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
-from ldpstream.collector.config import Selection, StreamConfig
+from ldpstream.collector.config import SelectionMethod, StreamConfig
 from ldpstream.collector.rounds.group import RoundGroup
 from ldpstream.collector.rounds.headcount import Estimate, Headcount
 from ldpstream.collector.rounds.participation import Participation
 from ldpstream.collector.rounds.planned import turns_of
-from ldpstream.collector.store.contract import Release, Store
+from ldpstream.collector.store.contract import Store, StoredRelease
 from ldpstream.mechanisms.messages import Ask
 from ldpstream.protocol.history import TermsHistory
 from ldpstream.protocol.strata import STANDARD
@@ -26,7 +26,7 @@ class FleetTracker:
     """The devices of one stream, as far as their reports show them."""
 
     def __init__(
-        self, config: StreamConfig, terms: Terms, store: Store, last: Release | None
+        self, config: StreamConfig, terms: Terms, store: Store, last: StoredRelease | None
     ) -> None:
         self._config, self._terms, self._store = config, terms, store
         self._participation = Participation()
@@ -37,7 +37,7 @@ class FleetTracker:
         """How many devices there are, by the last reports, if that is followed."""
         self._heard_t: int | None = told.get(HEARD_T) if last else 0
         """The last timestamp with a report; None if the last release is older than 0.3.0."""
-        slots, is_begun = config.selection is Selection.SLOTS, bool(self._heard_t)
+        slots, is_begun = config.selection is SelectionMethod.SLOTS, bool(self._heard_t)
         self._headcount = Headcount(terms.epsilon, terms.window, slots=slots, is_begun=is_begun)
 
     def go_over(self, terms: Terms) -> None:
@@ -79,7 +79,7 @@ class FleetTracker:
         return wanted if abs(wanted - expected) > FOLLOWED * expected else None
 
     def _count(self, t: int) -> Estimate | None:
-        if self._config.selection is Selection.ROSTER:
+        if self._config.selection is SelectionMethod.ROSTER:
             return Estimate.exactly(self._store.enrolled(self._config.name))
         return self._headcount.estimate(t)
 
@@ -92,7 +92,7 @@ class FleetTracker:
 
     def _whole_fleet(self, expected: int) -> dict[str, int]:
         """Return the number of devices; only with a roster is it known who is enrolled."""
-        if self._config.selection is Selection.ROSTER:
+        if self._config.selection is SelectionMethod.ROSTER:
             return {"enrolled": self._store.enrolled(self._config.name)}
         return {"expected": expected} if self._counted is None else self._counted.to_json()
 

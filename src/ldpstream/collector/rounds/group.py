@@ -6,7 +6,7 @@ from collections.abc import Callable, Iterable
 from dataclasses import dataclass, replace
 from itertools import groupby
 
-from ldpstream.collector.store.contract import Round, RoundState
+from ldpstream.collector.store.contract import RoundState, StoredRound
 from ldpstream.oracles.collector_half import Support
 from ldpstream.protocol.history import TermsHistory
 from ldpstream.protocol.strata import ask_name
@@ -17,10 +17,10 @@ from ldpstream.protocol.terms import Terms
 class RoundGroup:
     """The rounds of one ask, that of the terms in force at their own level first."""
 
-    rounds: tuple[Round, ...]
+    rounds: tuple[StoredRound, ...]
 
     @property
-    def first(self) -> Round:
+    def first(self) -> StoredRound:
         return self.rounds[0]
 
     @property
@@ -67,7 +67,7 @@ class RoundGroup:
         )
 
 
-def grouped(rounds: Iterable[Round]) -> list[RoundGroup]:
+def grouped(rounds: Iterable[StoredRound]) -> list[RoundGroup]:
     """Group rounds, in the order in which they were opened, by their asks."""
     groups = groupby(rounds, key=lambda one: ask_name(one.name))
     return [RoundGroup(tuple(group)) for _, group in groups]

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from ldpstream.collector.rounds.announcement import Announcement
-from ldpstream.collector.store.contract import NewRound, Release, RoundState
+from ldpstream.collector.store.contract import NewRound, RoundState, StoredRelease
 from ldpstream.protocol.terms import Terms
 
 
@@ -21,8 +21,8 @@ class Listener:
     def counted(self, stratum: Terms, reports: int) -> None:
         """A round that this collector leads was counted, under these terms at their level."""
 
-    def committed(self, releases: Sequence[Release]) -> None:
+    def committed(self, releases: Sequence[StoredRelease]) -> None:
         """Releases were made by this collector, in order of t."""
 
-    def released(self, latest: Release) -> None:
+    def released(self, latest: StoredRelease) -> None:
         """Releases were made by another collector, up to this one."""

@@ -6,8 +6,7 @@ from dataclasses import replace
 from typing import Any
 
 from ldpstream.collector.clock import Clock
-from ldpstream.collector.config import Selection as Kind
-from ldpstream.collector.config import StreamConfig
+from ldpstream.collector.config import SelectionMethod, StreamConfig
 from ldpstream.collector.reports.halves import half_of
 from ldpstream.collector.rounds.announcement import OpenRound
 from ldpstream.collector.rounds.changes import described, differences
@@ -19,7 +18,7 @@ from ldpstream.collector.rounds.selection import (
     SlotSelection,
 )
 from ldpstream.collector.rounds.succession import make_successor, urgent
-from ldpstream.collector.store.contract import NewRound, Store, Stream
+from ldpstream.collector.store.contract import NewRound, Store, StoredStream
 from ldpstream.errors import Mistake, Problem
 from ldpstream.mechanisms.division import PopulationDivision
 from ldpstream.mechanisms.mechanism import Mechanism
@@ -36,7 +35,7 @@ POPULATION = "population"
 
 def terms_of(
     config: StreamConfig, store: Store, clock: Clock
-) -> tuple[StreamConfig, TermsHistory, Stream]:
+) -> tuple[StreamConfig, TermsHistory, StoredStream]:
     """Return a stream as it is stored, all of its terms, and the configuration as they settle it.
 
     The configuration must not contradict the latest terms, unless it says how it follows them: then
@@ -67,11 +66,11 @@ def settled(
         config = replace(config, population=last_population(saved) or config.population)
     if config.vocabulary is not None and isinstance(latest.values, Vocabulary):
         config = replace(config, values=config.vocabulary.settled(latest.values))
-    if latest.selection is not None or config.selection is not Kind.SLOTS:
+    if latest.selection is not None or config.selection is not SelectionMethod.SLOTS:
         return config
     if config.selection_given:
         raise Mistake(Problem.SLOTS_TOO_LATE, stream=config.name)
-    return replace(config, selection=Kind.OPEN)
+    return replace(config, selection=SelectionMethod.OPEN)
 
 
 def last_population(saved: dict[str, Any]) -> int | None:
@@ -86,7 +85,7 @@ def to_save(config: StreamConfig) -> dict[str, int]:
     return {POPULATION: config.population} if config.follows_fleet else {}
 
 
-def _created(config: StreamConfig, store: Store, clock: Clock) -> Stream:
+def _created(config: StreamConfig, store: Store, clock: Clock) -> StoredStream:
     values = config.values
     if config.vocabulary is not None and isinstance(values, Vocabulary):
         values = config.vocabulary.begun(values)
@@ -128,9 +127,9 @@ def mechanism_of(config: StreamConfig, terms: Terms) -> Mechanism:
 
 
 def selection_of(config: StreamConfig, terms: Terms, store: Store) -> Selection:
-    if config.selection is Kind.SLOTS:
+    if config.selection is SelectionMethod.SLOTS:
         return SlotSelection(terms.epsilon, terms.window, config.population)
-    if config.selection is Kind.OPEN:
+    if config.selection is SelectionMethod.OPEN:
         return OpenSelection(terms.epsilon, terms.window, config.population)
     return RosterSelection(terms.epsilon, terms.window, config.population, store, config.name)
 
@@ -143,5 +142,5 @@ def open_round_of(config: StreamConfig, history: TermsHistory, stored: NewRound)
         terms,
         stored,
         half_of(terms, Epsilon(stored.epsilon_nano)),
-        Asked.of(stored) if config.selection is Kind.ROSTER else None,
+        Asked.of(stored) if config.selection is SelectionMethod.ROSTER else None,
     )

@@ -10,7 +10,7 @@ from dataclasses import replace
 
 from ldpstream.collector.rounds.announcement import Announcement, OpenRound
 from ldpstream.collector.rounds.wake_up import WakeUp
-from ldpstream.collector.store.contract import Release
+from ldpstream.collector.store.contract import StoredRelease
 from ldpstream.protocol.history import TermsHistory
 
 CLOSED_REMEMBERED = 1000
@@ -26,7 +26,7 @@ class NotificationHub:
     def __init__(self) -> None:
         self.announcement = Announcement(0, 0, (), TermsHistory(()))
         self.last_t = 0
-        self.latest: Release | None = None
+        self.latest: StoredRelease | None = None
         """The last release; None before the first."""
         self.alerts_serial = 0
         """Grows with each change of an alert."""
@@ -65,7 +65,7 @@ class NotificationHub:
         self.announcement = announcement
         self._announced.notify_all()
 
-    def released(self, latest: Release) -> None:
+    def released(self, latest: StoredRelease) -> None:
         self.latest, self.last_t = latest, latest.t
         self._released.notify_all()
 

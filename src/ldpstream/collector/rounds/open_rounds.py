@@ -5,15 +5,14 @@ from __future__ import annotations
 from collections.abc import Mapping
 
 from ldpstream.collector.clock import Clock
-from ldpstream.collector.config import Selection as Kind
-from ldpstream.collector.config import StreamConfig
+from ldpstream.collector.config import SelectionMethod, StreamConfig
 from ldpstream.collector.reports.halves import half_of
 from ldpstream.collector.rounds.announcement import Announcement, OpenRound
 from ldpstream.collector.rounds.group import RoundGroup
 from ldpstream.collector.rounds.listener import Listener
 from ldpstream.collector.rounds.loading import open_round_of
 from ldpstream.collector.rounds.selection import Selection
-from ldpstream.collector.store.contract import NewRound, Round, RoundState, Store
+from ldpstream.collector.store.contract import NewRound, RoundState, Store, StoredRound
 from ldpstream.mechanisms.messages import Ask
 from ldpstream.protocol.history import TermsHistory
 
@@ -35,7 +34,7 @@ class OpenRounds:
         self._config, self._store, self._clock = config, store, clock
         self._selection, self._listener = selection, listener
         self._serial = serial
-        self._slots = config.selection is Kind.SLOTS
+        self._slots = config.selection is SelectionMethod.SLOTS
         self.rounds: tuple[OpenRound, ...] = ()
         """Those of the terms in force, at their own level, come first."""
         self.last_t = last_t
@@ -108,7 +107,7 @@ class OpenRounds:
         self.last_t = t
         return RoundGroup(
             tuple(
-                Round(**vars(one), state=RoundState.OPEN, support=None, closed_ms=None)
+                StoredRound(**vars(one), state=RoundState.OPEN, support=None, closed_ms=None)
                 for one in new
             )
         )

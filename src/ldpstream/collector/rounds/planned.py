@@ -13,7 +13,7 @@ from ldpstream.collector.rounds.group import RoundGroup
 from ldpstream.collector.rounds.selection import Asked
 from ldpstream.protocol.slots import turn_share
 from ldpstream.protocol.strata import level_in
-from ldpstream.protocol.terms import Selection, Terms
+from ldpstream.protocol.terms import SelectionMethod, Terms
 
 
 def turns_of(stratum: Terms, population: int, shares: Mapping[str, float], t: int) -> int:
@@ -27,13 +27,13 @@ def turns_of(stratum: Terms, population: int, shares: Mapping[str, float], t: in
     return floor(t * expected) - floor((t - 1) * expected)
 
 
-def reports_planned(group: RoundGroup, kind: Selection) -> int:
+def reports_planned(group: RoundGroup, kind: SelectionMethod) -> int:
     """Return how many reports the rounds of one ask are planned to get.
 
     Each level has a plan of its own. The rounds of earlier terms have that of their level, too,
     since its devices answer in one of them.
     """
-    if kind is Selection.ROSTER:
+    if kind is SelectionMethod.ROSTER:
         return len(Asked.of(group.first))
     by_level: dict[str, int] = {}
     for one in group.rounds:

@@ -15,23 +15,23 @@ from ldpstream.arrays import Floats
 from ldpstream.collector.alerts.evidence import LevelChange
 from ldpstream.collector.config import StreamConfig
 from ldpstream.collector.releases.formats import REVISED
-from ldpstream.collector.rounds.at_once import tallies_at_once
+from ldpstream.collector.rounds.batch_tallies import tallies_at_once
 from ldpstream.collector.rounds.combining import StrataTally, relabelling
 from ldpstream.collector.rounds.group import grouped
 from ldpstream.collector.rounds.loading import mechanism_of
 from ldpstream.collector.rounds.stretches import Stretch, stretches
-from ldpstream.collector.store.contract import EVER, Archive, Release, Round, Store
+from ldpstream.collector.store.contract import EVER, Archive, Store, StoredRelease, StoredRound
 from ldpstream.mechanisms.filtered import Observed
 from ldpstream.mechanisms.noise import Noise
 from ldpstream.mechanisms.queries import DistributionQuery, HistogramQuery
-from ldpstream.mechanisms.revision import Heard, Record, revision
+from ldpstream.mechanisms.revision import Record, RecordedTally, revision
 from ldpstream.mechanisms.strata import OFFSETS_OVER
 from ldpstream.privacy.epsilon import Epsilon
 from ldpstream.protocol.history import TermsHistory
 from ldpstream.protocol.terms import Terms
 from ldpstream.refine.smoother import OVERLAP
 
-NOTHING_READ: Mapping[int, Release] = {}
+NOTHING_READ: Mapping[int, StoredRelease] = {}
 CACHED = 4
 """Answers that are kept for a stream, each until there is a new tally within its reach."""
 FITTED = 50
@@ -49,7 +49,7 @@ class RevisedFigures:
     def followed_by(self, later: RevisedFigures) -> RevisedFigures:
         return RevisedFigures(self.shown | later.shown, self.changes + later.changes)
 
-    def beside(self, release: Release) -> Release:
+    def beside(self, release: StoredRelease) -> StoredRelease:
         """Return a release, which never changes, with the revised figures beside it, or None."""
         figures = self.shown.get(release.t)
         rows = (None,) * len(REVISED) if figures is None else figures.tolist()
@@ -74,12 +74,12 @@ class RevisedHistory:
         """How many timestamps to revise at once."""
         return FITTED if isinstance(self._config.query, DistributionQuery) else EVER
 
-    def of(self, releases: Sequence[Release]) -> list[Release]:
+    def of(self, releases: Sequence[StoredRelease]) -> list[StoredRelease]:
         """Return releases in order of t, each with its revised figures beside it."""
         found = self.over(releases)
         return [found.beside(release) for release in releases]
 
-    def over(self, releases: Sequence[Release]) -> RevisedFigures:
+    def over(self, releases: Sequence[StoredRelease]) -> RevisedFigures:
         """Revise releases in order of t, skipping gaps without any release, which may be long."""
         done, read = RevisedFigures({}, ()), {one.t: one for one in releases}
         for first_t, last_t in _runs(list(read)):
@@ -87,7 +87,7 @@ class RevisedHistory:
         return done
 
     def between(
-        self, first_t: int, last_t: int, read: Mapping[int, Release] = NOTHING_READ
+        self, first_t: int, last_t: int, read: Mapping[int, StoredRelease] = NOTHING_READ
     ) -> RevisedFigures:
         """Revise the timestamps from `first_t` to `last_t`, which are released, with those near.
 
@@ -120,7 +120,7 @@ class RevisedHistory:
         return self._mechanisms[terms.version - 1]
 
     def _revised(
-        self, first_t: int, last_t: int, end: int, read: Mapping[int, Release]
+        self, first_t: int, last_t: int, end: int, read: Mapping[int, StoredRelease]
     ) -> RevisedFigures:
         done = RevisedFigures({}, ())
         for stretch in self._stretches:
@@ -132,7 +132,7 @@ class RevisedHistory:
         return done
 
     def _within(
-        self, stretch: Stretch, wanted: range, near: range, read: Mapping[int, Release]
+        self, stretch: Stretch, wanted: range, near: range, read: Mapping[int, StoredRelease]
     ) -> RevisedFigures:
         """Revise some timestamps of one stretch by the tallies of those near them."""
         mechanism, begin = self._mechanism(stretch.terms), near[0]
@@ -155,7 +155,7 @@ class RevisedHistory:
         )
         return RevisedFigures(shown, tuple(one for one in changes if one.t in wanted))
 
-    def _record(self, near: range, noise: Noise, read: Mapping[int, Release]) -> Record:
+    def _record(self, near: range, noise: Noise, read: Mapping[int, StoredRelease]) -> Record:
         """Return the tallies of timestamps, combined as they were for their releases."""
         span = range(max(near[0] - self._warm_up, 1), near[-1] + 1)
         releases = self._releases(span, read)
@@ -179,8 +179,8 @@ class RevisedHistory:
         self,
         near: range,
         labels: int,
-        releases: Mapping[int, Release],
-        tallies: Mapping[int, list[Heard]],
+        releases: Mapping[int, StoredRelease],
+        tallies: Mapping[int, list[RecordedTally]],
     ) -> Iterator[tuple[int, Floats]]:
         """Yield each timestamp, and what was known of the frequencies then."""
         plain = isinstance(self._config.query, HistogramQuery)
@@ -193,7 +193,7 @@ class RevisedHistory:
                 usual = usual + 0.05 * (heard[0].tally.estimate - usual)
             yield t, usual
 
-    def _releases(self, span: range, read: Mapping[int, Release]) -> dict[int, Release]:
+    def _releases(self, span: range, read: Mapping[int, StoredRelease]) -> dict[int, StoredRelease]:
         """Return the releases of a span by timestamp, with those that are read already."""
         found = dict(read)
         for first_t, last_t in _runs([t for t in span if t not in read]):
@@ -209,10 +209,10 @@ class RevisedHistory:
         return min(round(OFFSETS_OVER * longest), OVERLAP) if len(strata) > 1 else 0
 
     def _one_by_one(
-        self, rounds: Sequence[Round], discarded: Container[str]
-    ) -> dict[int, list[Heard]]:
+        self, rounds: Sequence[StoredRound], discarded: Container[str]
+    ) -> dict[int, list[RecordedTally]]:
         """Return the tallies of asks under any terms, by timestamp."""
-        strata, found = StrataTally(self._config, None), dict[int, list[Heard]]()
+        strata, found = StrataTally(self._config, None), dict[int, list[RecordedTally]]()
         groups = [group for group in grouped(rounds) if group.is_tallied]
         before = self._history.at(groups[0].t) if groups else self._history.first
         for group in groups:
@@ -222,11 +222,11 @@ class RevisedHistory:
                 before = terms
             supports, noise = group.credible(discarded.__contains__), self._mechanism(terms).noise
             tally = strata.tally(group, supports, self._history, noise)
-            heard = Heard(Epsilon(group.first.epsilon_nano), tally)
+            heard = RecordedTally(Epsilon(group.first.epsilon_nano), tally)
             found.setdefault(group.t, []).append(heard)
         return found
 
-    def _discarded(self, releases: Mapping[int, Release]) -> set[str]:
+    def _discarded(self, releases: Mapping[int, StoredRelease]) -> set[str]:
         """Return the names of the rounds left out of their releases as suspect."""
         if not self._config.suspicion.discard:
             return set()

@@ -12,8 +12,8 @@ from ldpstream.collector.rounds.group import RoundGroup, grouped
 from ldpstream.collector.rounds.loading import to_save
 from ldpstream.collector.rounds.planned import turns_of
 from ldpstream.collector.rounds.running_mechanism import RunningMechanism
-from ldpstream.collector.store.contract import Archive, Store, Stream
-from ldpstream.mechanisms.following import KEPT_WINDOWS, Following, Listed
+from ldpstream.collector.store.contract import Archive, Store, StoredStream
+from ldpstream.mechanisms.following import KEPT_WINDOWS, Following, ListedTexts
 from ldpstream.mechanisms.messages import Ask, Purpose
 from ldpstream.oracles.collector_half import Support
 from ldpstream.protocol.history import TermsHistory
@@ -21,10 +21,10 @@ from ldpstream.protocol.terms import Terms
 from ldpstream.vocabulary import Vocabulary
 from ldpstream.vocabulary.collector import ColumnReader
 from ldpstream.vocabulary.device import encoded
-from ldpstream.vocabulary.evidence import Columns
+from ldpstream.vocabulary.evidence import ColumnCounts
 
 
-class Running(Protocol):
+class StreamRunner(Protocol):
     """A mechanism or its replacement, which alone knows the type of its tallies."""
 
     @property
@@ -57,7 +57,9 @@ class Running(Protocol):
     def save(self) -> dict[str, Any]: ...
 
 
-def running(config: StreamConfig, history: TermsHistory, stored: Stream, store: Store) -> Running:
+def running(
+    config: StreamConfig, history: TermsHistory, stored: StoredStream, store: Store
+) -> StreamRunner:
     """Return what a stream runs, as it is stored."""
     terms = history.at(max(stored.last_t, 1))
     if isinstance(terms.values, Vocabulary):
@@ -76,7 +78,7 @@ class RunningVocabulary:
         config: StreamConfig,
         terms: Terms,
         saved: dict[str, Any] | None,
-        past: Iterable[tuple[int, Sequence[Columns]]] = (),
+        past: Iterable[tuple[int, Sequence[ColumnCounts]]] = (),
     ) -> None:
         assert isinstance(terms.values, Vocabulary)
         self.config, self.terms = config, terms
@@ -93,7 +95,7 @@ class RunningVocabulary:
             self._following.restore(saved)
         self._following.recall(past)
 
-    def step(self, t: int) -> Generator[Ask, Sequence[Columns], Listed]:
+    def step(self, t: int) -> Generator[Ask, Sequence[ColumnCounts], ListedTexts]:
         groups = yield self.ask_of_slot(t, self.terms)
         return self._following.step(t, groups)
 
@@ -103,7 +105,7 @@ class RunningVocabulary:
 
     def tally(
         self, group: RoundGroup, supports: Mapping[str, Support], history: TermsHistory
-    ) -> Sequence[Columns]:
+    ) -> Sequence[ColumnCounts]:
         """Return the columns that each group of devices has reported."""
         return self._reader.columns(supports[group.first.name])
 
@@ -119,7 +121,7 @@ class RunningVocabulary:
         self.config = replace(self.config, population=population)
         self._following.expect(population)
 
-    def figures(self, released: Listed | None = None) -> dict[str, Any]:
+    def figures(self, released: ListedTexts | None = None) -> dict[str, Any]:
         """Return what readers are shown of a release; by default, of the last one."""
         return figures_of(self._following.shown if released is None else released)
 
@@ -127,7 +129,7 @@ class RunningVocabulary:
         return self._following.save() | to_save(self.config)
 
 
-def figures_of(listed: Listed) -> dict[str, Any]:
+def figures_of(listed: ListedTexts) -> dict[str, Any]:
     """Return what a release of texts says."""
     low, high = listed.rest_interval
     return {
@@ -161,7 +163,7 @@ def _shown(text: bytes) -> str:
 
 def past_columns(
     store: Store | Archive, terms: Terms, last_t: int
-) -> list[tuple[int, Sequence[Columns]]]:
+) -> list[tuple[int, Sequence[ColumnCounts]]]:
     """Return the columns that were reported in the windows up to a release, by timestamp."""
     reader, first_t = _reader_of(terms), last_t - KEPT_WINDOWS * terms.window
     groups = grouped(store.rounds(terms.stream, first_t, last_t))

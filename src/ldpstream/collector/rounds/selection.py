@@ -14,7 +14,7 @@ import numpy as np
 
 from ldpstream.arrays import Bytes, Flags
 from ldpstream.collector.kernels.device_table import DeviceTable
-from ldpstream.collector.rounds.silence import Silence
+from ldpstream.collector.rounds.rest_schedule import RestSchedule
 from ldpstream.collector.store.contract import NO_RESTS, NewRound, Places, Rests, Store
 from ldpstream.mechanisms.messages import Ask
 from ldpstream.privacy.epsilon import Epsilon
@@ -137,7 +137,8 @@ class RosterSelection(Selection):
     epsilon, so that none of them is asked again in the window. One rule covers both: what a device
     was asked for in a window stays within epsilon.
 
-    Devices that have left are not asked; those that do not answer, ever more rarely (`Silence`).
+    Devices that have left are not asked; those that do not answer are asked ever more rarely
+    (`RestSchedule`).
     """
 
     def __init__(
@@ -204,8 +205,8 @@ class RosterSelection(Selection):
         self._silence.window = window
 
     @cached_property
-    def _silence(self) -> Silence:
-        return Silence(self.window, self._store.rests(self._stream))
+    def _silence(self) -> RestSchedule:
+        return RestSchedule(self.window, self._store.rests(self._stream))
 
     def _forget(self, last: int) -> None:
         while self._charges and self._charges[0][0] <= last:

@@ -8,7 +8,7 @@ from itertools import groupby
 
 from ldpstream.protocol.history import TermsHistory, first_t
 from ldpstream.protocol.terms import Terms
-from ldpstream.refine.cohorts import Fleet
+from ldpstream.refine.cohorts import ReportingFleet
 
 
 @dataclass(frozen=True)
@@ -17,7 +17,7 @@ class Stretch:
 
     terms: Terms
     """The first of these terms."""
-    fleet: Fleet
+    fleet: ReportingFleet
     first_t: int
     last_t: int | None
     """None if it has no end yet."""
@@ -28,7 +28,7 @@ class Stretch:
         return range(max(first_t, self.first_t), end + 1)
 
 
-def stretches(history: TermsHistory, fleets: Sequence[Fleet]) -> list[Stretch]:
+def stretches(history: TermsHistory, fleets: Sequence[ReportingFleet]) -> list[Stretch]:
     """Return the stretches of a stream, in order; `fleets` are those of each version of its terms.
 
     Where new terms bring labels in, a stretch begins once those who do not know them are no longer

@@ -10,7 +10,7 @@ from collections.abc import Sequence
 
 from ldpstream.collector.config import StreamConfig
 from ldpstream.collector.config.successor import SuccessorConfig
-from ldpstream.collector.rounds.changes import Difference, Verdict, described
+from ldpstream.collector.rounds.changes import Difference, Requirement, described
 from ldpstream.domain import Domain
 from ldpstream.errors import Mistake, Problem
 from ldpstream.protocol.strata import Succession
@@ -34,7 +34,7 @@ def make_successor(
     a device could not go over to them.
     """
     section = config.successor
-    if section is None or different.verdict is Verdict.IMPOSSIBLE:
+    if section is None or different.verdict is Requirement.IMPOSSIBLE:
         raise refusal(config, old, different)
     if section.version != old.version + 1:
         section.refuse(
@@ -63,13 +63,13 @@ def make_successor(
 
 def urgent(found: Sequence[Difference]) -> Difference:
     """Return the difference to report first: an impossible one, if there is any."""
-    impossible = (one for one in found if one.verdict is Verdict.IMPOSSIBLE)
+    impossible = (one for one in found if one.verdict is Requirement.IMPOSSIBLE)
     return next(impossible, found[0])
 
 
 def refusal(config: StreamConfig, old: Terms, different: Difference) -> Mistake:
     """Return why a file cannot be served as it is, with its line, and what to do about it."""
-    if different.verdict is Verdict.IMPOSSIBLE:
+    if different.verdict is Requirement.IMPOSSIBLE:
         why, fix = f": {different.why}", "give the stream a new name"
     else:
         why, fix = "", f"add [stream.successor] with version = {old.version + 1}"

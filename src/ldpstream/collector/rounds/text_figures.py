@@ -16,7 +16,7 @@ from ldpstream.protocol.terms import Terms
 from ldpstream.refine.intervals import QUANTILE
 from ldpstream.vocabulary import Vocabulary
 from ldpstream.vocabulary.device import encoded
-from ldpstream.vocabulary.evidence import Evidence
+from ldpstream.vocabulary.evidence import TextEvidence
 from ldpstream.vocabulary.kernels import Texts
 
 
@@ -25,7 +25,7 @@ class _Read:
     """The reports of the windows up to a release."""
 
     t: int
-    evidence: Evidence
+    evidence: TextEvidence
     windows: float
     """How many windows they are of: less than is kept while the stream is young."""
 

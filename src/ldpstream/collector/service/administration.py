@@ -26,7 +26,7 @@ from ldpstream.collector.credentials.sealing import check_of
 from ldpstream.collector.credentials.secrets import MasterSource, Secrets
 from ldpstream.collector.intake.queue import RETRY_SECONDS
 from ldpstream.collector.periodic import PeriodicThread
-from ldpstream.collector.store.admin_tables import Entry
+from ldpstream.collector.store.admin_tables import AdminLogEntry
 from ldpstream.collector.store.contract import Store
 from ldpstream.errors import LdpStreamError, Mistake, Problem
 
@@ -273,7 +273,7 @@ class Administration:
 
     # The log
 
-    def log(self, after: int, limit: int) -> list[Entry]:
+    def log(self, after: int, limit: int) -> list[AdminLogEntry]:
         """Return at most `limit` entries after one, in order."""
         return self._tables.log(after, limit)
 
@@ -282,8 +282,8 @@ class Administration:
         self._tables.record(self._entry(who, action, details))
         self.refresh()
 
-    def _entry(self, who: str, action: str, details: dict[str, Any]) -> Entry:
-        return Entry(self._clock.now_ms(), who, action, details)
+    def _entry(self, who: str, action: str, details: dict[str, Any]) -> AdminLogEntry:
+        return AdminLogEntry(self._clock.now_ms(), who, action, details)
 
 
 def _name(master: bytes) -> str:

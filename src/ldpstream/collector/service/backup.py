@@ -21,8 +21,8 @@ from ldpstream.collector.config import Config
 from ldpstream.collector.credentials.secrets import ENVIRONMENT, file_of, find_secret
 from ldpstream.collector.service.opening import find_master, needing_extras, open_archive
 from ldpstream.collector.store.chain import EVERY
+from ldpstream.collector.store.sqlite.integrity import find_main_file, is_begun, log_of
 from ldpstream.collector.store.sqlite.portable import copy_file
-from ldpstream.collector.store.sqlite.soundness import find_main_file, is_begun, log_of
 from ldpstream.collector.store.sqlite.store import SqliteStore, make_private
 from ldpstream.errors import Mistake, Problem
 from ldpstream.machine_clock import SystemClock

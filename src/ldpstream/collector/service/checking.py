@@ -20,10 +20,10 @@ def check_releases(store: Store, streams: Sequence[str]) -> None:
     The list of streams is first: one that was removed as a whole would begin anew.
     """
     for stream in (EVERY, *streams):
-        store.check_releases(stream, _Telling(stream)).refuse_damage()
+        store.check_releases(stream, _ProgressLog(stream)).refuse_damage()
 
 
-class _Telling:
+class _ProgressLog:
     """Logs how far a check has come, if it takes long: nobody is served meanwhile."""
 
     def __init__(self, stream: str) -> None:

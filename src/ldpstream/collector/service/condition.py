@@ -27,7 +27,7 @@ WIDE = 0.5
 """It is also thin if an interval takes up more than this part of all values that are possible."""
 
 
-class State(StrEnum):
+class StreamState(StrEnum):
     """The condition of a stream."""
 
     WAITING = "waiting"
@@ -47,16 +47,16 @@ class State(StrEnum):
     @property
     def is_intended(self) -> bool:
         """Whether the operator wants it so."""
-        return self in (State.LIVE, State.PAUSED, State.RETIRED)
+        return self in (StreamState.LIVE, StreamState.PAUSED, StreamState.RETIRED)
 
     @property
     def is_broken(self) -> bool:
         """Whether the collector, its store or its engine is at fault, and not the fleet."""
-        return self in (State.BEHIND, State.FAILING)
+        return self in (StreamState.BEHIND, StreamState.FAILING)
 
 
 @dataclass(frozen=True)
-class Answered:
+class ResponseCount:
     """How many reports were planned at a timestamp, and how many came."""
 
     t: int
@@ -65,7 +65,7 @@ class Answered:
 
 
 @dataclass(frozen=True)
-class Facts:
+class StreamFacts:
     """What the condition of a stream follows from."""
 
     now_ms: int
@@ -76,7 +76,7 @@ class Facts:
     """The last release."""
     heard_t: int
     """The last timestamp with a report; 0: there was none."""
-    recent: Sequence[Answered] = ()
+    recent: Sequence[ResponseCount] = ()
     """The timestamps of the last window at which somebody was to report, in order."""
     widest: float = 0.0
     """The widest interval of the last release, as a part of all values that are possible."""
@@ -87,10 +87,10 @@ class Facts:
 
 
 @dataclass(frozen=True)
-class Condition:
+class StreamCondition:
     """A stream's state, why it is in it, and how late it is."""
 
-    state: State
+    state: StreamState
     why: str
     behind_ms: int = 0
 
@@ -102,20 +102,20 @@ class Condition:
         }
 
 
-def judge(facts: Facts) -> Condition:
+def judge(facts: StreamFacts) -> StreamCondition:
     """Return the condition of a stream: the first that applies, the gravest first."""
     if facts.failure is not None:
-        return Condition(State.FAILING, facts.failure)
+        return StreamCondition(StreamState.FAILING, facts.failure)
     if facts.halt is Halt.RETIRED:
         last = f" with t={facts.last_t}" if facts.last_t else ""
-        return Condition(State.RETIRED, f"it has ended{last}")
+        return StreamCondition(StreamState.RETIRED, f"it has ended{last}")
     if facts.halt is Halt.PAUSED:
         since = f", since t={facts.last_t}" if facts.last_t else ""
-        return Condition(State.PAUSED, f"nobody reports until it is resumed{since}")
+        return StreamCondition(StreamState.PAUSED, f"nobody reports until it is resumed{since}")
     return _behind(facts) or _heard(facts)
 
 
-def _behind(facts: Facts) -> Condition | None:
+def _behind(facts: StreamFacts) -> StreamCondition | None:
     late_ms = facts.now_ms - facts.due_ms
     if late_ms <= GRACE_MS + min(facts.interval_ms, MOST_GRACE_MS):
         return None
@@ -123,23 +123,27 @@ def _behind(facts: Facts) -> Condition | None:
     timestamps = 1 + late_ms // facts.interval_ms
     late = spelled(late_ms // 1000 * 1000)
     why = f"{timestamps} timestamps ({late}) late after t={facts.last_t}: {who} is late"
-    return Condition(State.BEHIND, why, late_ms)
+    return StreamCondition(StreamState.BEHIND, why, late_ms)
 
 
-def _heard(facts: Facts) -> Condition:
+def _heard(facts: StreamFacts) -> StreamCondition:
     """Judge a stream that is neither late nor halted by the reports that it gets."""
     if not facts.heard_t:
-        return Condition(State.WAITING, "no report has come yet")
+        return StreamCondition(StreamState.WAITING, "no report has come yet")
     unanswered = [one for one in facts.recent if one.t > facts.heard_t]
     planned, whole = sum(one.asked for one in unanswered), len(unanswered) == len(facts.recent)
     if len(unanswered) >= LEAST_SILENT and (planned >= SURELY_HEARD or whole):
         since = facts.last_t - facts.heard_t
-        return Condition(State.SILENT, f"no report has come for {since} timestamps")
+        return StreamCondition(StreamState.SILENT, f"no report has come for {since} timestamps")
     received = sum(one.received for one in facts.recent)
     asked = sum(one.asked for one in facts.recent)
     if asked >= SURELY_HEARD and received < FEW * asked:
         why = f"{received} reports came of {asked} that were planned"
-        return Condition(State.THIN, why)
+        return StreamCondition(StreamState.THIN, why)
     if facts.widest > WIDE:
-        return Condition(State.THIN, f"an interval is {facts.widest:.0%} of all values wide")
-    return Condition(State.LIVE, f"{received} reports came of {asked} that were planned")
+        return StreamCondition(
+            StreamState.THIN, f"an interval is {facts.widest:.0%} of all values wide"
+        )
+    return StreamCondition(
+        StreamState.LIVE, f"{received} reports came of {asked} that were planned"
+    )

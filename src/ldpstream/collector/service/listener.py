@@ -9,8 +9,8 @@ from ldpstream.collector.rounds.announcement import Announcement
 from ldpstream.collector.rounds.listener import Listener
 from ldpstream.collector.rounds.notifications import NotificationHub
 from ldpstream.collector.service.meters import Meters
-from ldpstream.collector.service.recent import Recent
-from ldpstream.collector.store.contract import NewRound, Release, RoundState
+from ldpstream.collector.service.recent_responses import RecentResponses
+from ldpstream.collector.store.contract import NewRound, RoundState, StoredRelease
 from ldpstream.protocol.strata import STANDARD
 from ldpstream.protocol.terms import Terms
 
@@ -27,7 +27,7 @@ class StreamListener(Listener):
         self._meters = meters
         self._evaluate_alerts = evaluate_alerts
         self.hub = NotificationHub()
-        self.recent = Recent(window)
+        self.recent = RecentResponses(window)
 
     def announced(self, announcement: Announcement) -> None:
         self.hub.announced(announcement)
@@ -40,7 +40,7 @@ class StreamListener(Listener):
         labels = (self._stream, str(stratum.version), level)
         self._meters.counted.labels(*labels).inc(reports)
 
-    def committed(self, releases: Sequence[Release]) -> None:
+    def committed(self, releases: Sequence[StoredRelease]) -> None:
         for one in releases:
             self.recent.add(one)
             self._meters.releases.labels(self._stream, one.kind).inc()
@@ -50,7 +50,7 @@ class StreamListener(Listener):
         _log.info("released", extra=facts | {"asked": last.asked, "received": last.received})
         self.released(last)
 
-    def released(self, latest: Release) -> None:
+    def released(self, latest: StoredRelease) -> None:
         self.recent.add(latest)
         self.hub.released(latest)
         self._evaluate_alerts()

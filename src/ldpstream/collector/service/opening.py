@@ -67,9 +67,9 @@ def is_begun(config: Config) -> bool:
         with needing_extras():
             from ldpstream.collector.store.postgres.archive import is_begun as has_tables
         return has_tables(config.database)
-    from ldpstream.collector.store.sqlite import soundness
+    from ldpstream.collector.store.sqlite import integrity
 
-    return soundness.is_begun(soundness.find_main_file(config.store))
+    return integrity.is_begun(integrity.find_main_file(config.store))
 
 
 def check_log(settings: LogSettings) -> None:
@@ -102,9 +102,9 @@ def _is_untouched(config: Config, refusal: Problem) -> bool:
     """Return whether a refused store holds nothing that was made with this secret."""
     if config.database is not None:
         return refusal in (Problem.MASTER_DIFFERS, Problem.DATABASE, Problem.EXTRA_MISSING)
-    from ldpstream.collector.store.sqlite import soundness
+    from ldpstream.collector.store.sqlite import integrity
 
-    return not soundness.is_begun(config.store)
+    return not integrity.is_begun(config.store)
 
 
 def _open_store(config: Config, master: bytes) -> Store:

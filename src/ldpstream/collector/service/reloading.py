@@ -10,8 +10,8 @@ from ldpstream.collector.alerts.rules import Rule
 from ldpstream.collector.config import Config, StreamConfig, Suspicion
 from ldpstream.collector.config.stream import AUTO
 from ldpstream.collector.releases.retention import Retention
-from ldpstream.collector.rounds.against import compare
-from ldpstream.collector.rounds.changes import KEYS, Verdict
+from ldpstream.collector.rounds.changes import KEYS, Requirement
+from ldpstream.collector.rounds.store_comparison import compare
 from ldpstream.collector.service.checking import check_releases
 from ldpstream.collector.store.contract import Store
 from ldpstream.durations import spelled
@@ -78,7 +78,7 @@ def plan(old: Config, new: Config, store: Store, now_ms: int) -> Reload:
             one.key: f"{one.key} = {one.stored} -> {one.given}"
             + (f" ({one.why})" if one.why else "")
             for one in compared.differences
-            if one.verdict is not Verdict.IMPOSSIBLE
+            if one.verdict is not Requirement.IMPOSSIBLE
         }
         if compared.successor is not None and (follows := compared.successor.succeeds) is not None:
             told[""] = f"version {follows.version} of its terms, in force from t={follows.from_t}"

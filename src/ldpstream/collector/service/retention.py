@@ -10,7 +10,7 @@ from ldpstream.collector.clock import Clock
 from ldpstream.collector.periodic import PeriodicThread
 from ldpstream.collector.releases.paging import at_once
 from ldpstream.collector.releases.retention import Retention, combined, day_of, summary_of
-from ldpstream.collector.store.contract import Release, Store, Summary
+from ldpstream.collector.store.contract import ReleaseSummary, Store, StoredRelease
 from ldpstream.collector.store.groups import most_figures
 from ldpstream.protocol.history import TermsHistory
 
@@ -60,9 +60,9 @@ class Pruner:
         self._tell("releases are pruned", t=until_t)
         return True
 
-    def _summaries(self, first_t: int, until_t: int) -> list[Summary]:
+    def _summaries(self, first_t: int, until_t: int) -> list[ReleaseSummary]:
         """Return the summaries of some releases, one for each version of the terms."""
-        found: list[Summary] = []
+        found: list[ReleaseSummary] = []
         for release in self._between(first_t, until_t):
             one = summary_of(release, self.history.first)
             if found and found[-1].content["terms_version"] == release.terms_version:
@@ -71,7 +71,7 @@ class Pruner:
                 found.append(one)
         return found
 
-    def _between(self, first_t: int, until_t: int) -> Iterator[Release]:
+    def _between(self, first_t: int, until_t: int) -> Iterator[StoredRelease]:
         page = at_once(most_figures(self.history.versions), PAGE)
         while first_t <= until_t:
             found = self.store.releases(self.stream, first_t, page)

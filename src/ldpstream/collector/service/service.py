@@ -35,11 +35,11 @@ from ldpstream.collector.rounds.revised import RevisedHistory
 from ldpstream.collector.rounds.text_figures import TextFigures
 from ldpstream.collector.service.administration import OPERATION, Administration
 from ldpstream.collector.service.checking import check_releases
-from ldpstream.collector.service.condition import Condition, judge
+from ldpstream.collector.service.condition import StreamCondition, judge
 from ldpstream.collector.service.listener import StreamListener
 from ldpstream.collector.service.meters import Meters
 from ldpstream.collector.service.opening import open_store
-from ldpstream.collector.service.recent import MOST_RECENT
+from ldpstream.collector.service.recent_responses import MOST_RECENT
 from ldpstream.collector.service.reloading import Reload, applied, plan
 from ldpstream.collector.service.retention import Pruner, RetentionKeeper
 from ldpstream.collector.service.stream_service import StreamService
@@ -256,16 +256,16 @@ class Service:
 
     # The condition of streams
 
-    def conditions(self) -> Iterator[tuple[str, Condition]]:
+    def conditions(self) -> Iterator[tuple[str, StreamCondition]]:
         """Yield the condition of each stream, by name."""
         failures = self.failures
         for name in self.streams:
             yield name, self._condition(name, failures.get(name))
 
-    def condition(self, stream: str) -> Condition:
+    def condition(self, stream: str) -> StreamCondition:
         return self._condition(stream, self.failures.get(stream))
 
-    def _condition(self, name: str, failure: str | None) -> Condition:
+    def _condition(self, name: str, failure: str | None) -> StreamCondition:
         counting_t = self.scheduler.drivers[name].role.counting_t
         return judge(self.streams[name].facts(failure, counting_t))
 

@@ -14,8 +14,8 @@ from ldpstream.collector.rounds.notifications import NotificationHub
 from ldpstream.collector.rounds.revised import RevisedHistory
 from ldpstream.collector.rounds.selection import RosterSelection
 from ldpstream.collector.rounds.text_figures import TextFigures
-from ldpstream.collector.service.condition import Facts
-from ldpstream.collector.service.recent import Recent
+from ldpstream.collector.service.condition import StreamFacts
+from ldpstream.collector.service.recent_responses import RecentResponses
 from ldpstream.collector.store.contract import EngineProgress
 from ldpstream.collector.store.groups import most_figures
 from ldpstream.collector.store.names import StoredNames
@@ -44,7 +44,7 @@ class StreamService:
     """How long it may take until a round that another collector opened is known here."""
     revised: RevisedHistory
     texts: TextFigures
-    recent: Recent
+    recent: RecentResponses
     """How its last timestamps were answered."""
     begun_ms: int = 0
     """Since when it is driven with its present settings."""
@@ -107,12 +107,12 @@ class StreamService:
         expected: int = devices.get("expected", self.config.population)
         return expected if self.config.follows_fleet else self.config.population
 
-    def facts(self, failure: str | None, counting_t: int | None) -> Facts:
+    def facts(self, failure: str | None, counting_t: int | None) -> StreamFacts:
         """Return what its condition follows from."""
         latest, terms, last_t = self.hub.latest, self.terms, self.hub.last_t
         awaited = max(last_t + 1, terms.timestamp_at(self.begun_ms) + 1)
         uncounted = self.engine is not None and self.engine.waiting > 0
-        return Facts(
+        return StreamFacts(
             now_ms=self.clock.now_ms(),
             interval_ms=terms.interval_ms,
             due_ms=terms.start_of(awaited + 1),

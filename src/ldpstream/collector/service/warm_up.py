@@ -15,8 +15,7 @@ from dataclasses import replace
 from pathlib import Path
 
 from ldpstream.collector.clock import ManualClock
-from ldpstream.collector.config import Selection as Kind
-from ldpstream.collector.config import StreamConfig
+from ldpstream.collector.config import SelectionMethod, StreamConfig
 from ldpstream.collector.credentials.device_keys import (
     SIDE_BY_SIDE,
     StreamKeys,
@@ -69,7 +68,7 @@ def _play(stream: StreamConfig, store: SqliteStore) -> None:
     coordinator = Coordinator(stream, store, clock)
     keys = StreamKeys.of_master(os.urandom(DEVICE_BYTES), stream.name)
     devices = [os.urandom(DEVICE_BYTES) for _ in range(SIDE_BY_SIDE + 1)]
-    if stream.selection is Kind.ROSTER:
+    if stream.selection is SelectionMethod.ROSTER:
         for device in devices:
             store.enrol(stream.name, device)
     for _ in range(MOST_ROUNDS):

@@ -7,7 +7,7 @@ from collections.abc import Callable, Iterable
 from contextlib import suppress
 
 from ldpstream.collector.periodic import PeriodicThread
-from ldpstream.collector.service.condition import Condition, State
+from ldpstream.collector.service.condition import StreamCondition, StreamState
 from ldpstream.errors import LdpStreamError
 
 WATCH_SECONDS = 2.0
@@ -21,12 +21,12 @@ class ConditionWatch:
     def __init__(
         self,
         look: Callable[[], None],
-        conditions: Callable[[], Iterable[tuple[str, Condition]]],
+        conditions: Callable[[], Iterable[tuple[str, StreamCondition]]],
     ) -> None:
         self._look = look
         """Asks what takes time: how far engines have come."""
         self._conditions = conditions
-        self._known: dict[str, State] = {}
+        self._known: dict[str, StreamState] = {}
         thread = PeriodicThread("watch", WATCH_SECONDS, self._watch)
         self.start, self.stop = thread.start, thread.stop
 
@@ -39,7 +39,7 @@ class ConditionWatch:
     def tell(self) -> None:
         """Log each stream whose condition is another one than before."""
         for name, condition in self._conditions():
-            before = self._known.get(name, State.LIVE)
+            before = self._known.get(name, StreamState.LIVE)
             self._known[name] = condition.state
             if condition.state is not before:
                 level = logging.INFO if condition.state.is_intended else logging.WARNING

@@ -14,7 +14,7 @@ from typing import Any
 from ldpstream.collector.credentials.enrolment_tokens import EnrolmentToken, use_of
 from ldpstream.collector.credentials.masters import Masters
 from ldpstream.collector.credentials.sealing import check_of, seal, unseal
-from ldpstream.collector.store.chain import Chain, Checked, Damage
+from ldpstream.collector.store.chain import Chain, ChainCheck, Damage
 from ldpstream.collector.store.chain_key import CHAIN_KEY, KEYRING, LOG, MASTER, with_log
 from ldpstream.collector.store.content import stored_text
 from ldpstream.collector.store.statements import (
@@ -28,7 +28,7 @@ from ldpstream.errors import Mistake, Problem
 
 
 @dataclass(frozen=True)
-class Entry:
+class AdminLogEntry:
     """An entry of the admin log."""
 
     at_ms: int
@@ -73,7 +73,7 @@ class AdminTables:
         row = self._tables.read(lambda run: run("SELECT max(id) FROM admin_log").fetchone())
         return int(row[0] or 0)
 
-    def log(self, after: int, limit: int) -> list[Entry]:
+    def log(self, after: int, limit: int) -> list[AdminLogEntry]:
         """Return at most `limit` entries after one, in order."""
         rows = self._tables.read(
             lambda run: run(
@@ -84,19 +84,19 @@ class AdminTables:
             ).fetchall()
         )
         return [
-            Entry(at_ms, who, action, json.loads(details), number)
+            AdminLogEntry(at_ms, who, action, json.loads(details), number)
             for at_ms, who, action, details, number in rows
         ]
 
-    def record(self, entry: Entry) -> None:
+    def record(self, entry: AdminLogEntry) -> None:
         """Append an entry for a change that was made elsewhere."""
         self._tables.change_alone(lambda run: self._append(run, entry))
 
-    def check_log(self) -> Checked:
+    def check_log(self) -> ChainCheck:
         """Follow the chain of the log, and say where it first breaks."""
         return self._tables.read(lambda run: check_log(run, self._chain))
 
-    def accept_log(self, entry: Entry) -> None:
+    def accept_log(self, entry: AdminLogEntry) -> None:
         """Chain the log as it is, whatever was done to it, and append that this was done."""
 
         def work(run: Execute) -> None:
@@ -110,7 +110,7 @@ class AdminTables:
 
         self._tables.change_alone(work)
 
-    def _append(self, run: Execute, entry: Entry) -> None:
+    def _append(self, run: Execute, entry: AdminLogEntry) -> None:
         """Append an entry, before what it tells of is done in the same transaction."""
         last, link = _last(run)
         if not _is_end(run, self._chain, last, link, read_property(run, LOG)):
@@ -133,7 +133,7 @@ class AdminTables:
                 return Masters.single(master) if sealed is None else Masters.of(master, sealed)
         return None
 
-    def replace_masters(self, old: Masters, new: Masters, entry: Entry) -> None:
+    def replace_masters(self, old: Masters, new: Masters, entry: AdminLogEntry) -> None:
         """Store other master secrets, and seal anew what is sealed with the current one.
 
         Refused if the store's are not the `old` ones: another collector has changed them.
@@ -160,7 +160,7 @@ class AdminTables:
         rows = self._tables.read(lambda run: run(statement).fetchall())
         return [EnrolmentToken(*row) for row in rows]
 
-    def add_token(self, token: EnrolmentToken, entry: Entry) -> None:
+    def add_token(self, token: EnrolmentToken, entry: AdminLogEntry) -> None:
         """Add a token; its name must be new."""
 
         def work(run: Execute) -> None:
@@ -175,7 +175,7 @@ class AdminTables:
 
         self._tables.change_alone(work)
 
-    def revoke_token(self, name: str, entry: Entry) -> None:
+    def revoke_token(self, name: str, entry: AdminLogEntry) -> None:
         """Revoke a token: nobody can enrol with it any more."""
 
         def work(run: Execute) -> None:
@@ -237,7 +237,7 @@ class AdminTables:
             found.setdefault(stream, []).append(device)
         return found
 
-    def deny(self, stream: str, devices: Sequence[bytes], entry: Entry) -> None:
+    def deny(self, stream: str, devices: Sequence[bytes], entry: AdminLogEntry) -> None:
         """Deny devices; those that are denied already stay so."""
 
         def work(run: Execute) -> None:
@@ -252,7 +252,7 @@ class AdminTables:
 
         self._tables.change_alone(work)
 
-    def allow(self, stream: str, devices: Sequence[bytes], entry: Entry) -> None:
+    def allow(self, stream: str, devices: Sequence[bytes], entry: AdminLogEntry) -> None:
         """Take devices off the deny list; those that are not on it stay as they are."""
 
         def work(run: Execute) -> None:
@@ -264,7 +264,9 @@ class AdminTables:
 
     # Settings of streams
 
-    def set_note(self, stream: str, name: str, content: dict[str, Any], entry: Entry) -> None:
+    def set_note(
+        self, stream: str, name: str, content: dict[str, Any], entry: AdminLogEntry
+    ) -> None:
         """Replace a note that holds a setting of a stream."""
 
         def work(run: Execute) -> None:
@@ -285,7 +287,7 @@ class AdminTables:
             found.setdefault(stream, {})[rule] = until_ms
         return found
 
-    def silence(self, stream: str, rule: str, until_ms: int, entry: Entry) -> None:
+    def silence(self, stream: str, rule: str, until_ms: int, entry: AdminLogEntry) -> None:
         """Silence a rule, in place of an earlier silence of it; delete those that have ended."""
 
         def work(run: Execute) -> None:
@@ -301,7 +303,7 @@ class AdminTables:
 
         self._tables.change_alone(work)
 
-    def end_silence(self, stream: str, rule: str, entry: Entry) -> None:
+    def end_silence(self, stream: str, rule: str, entry: AdminLogEntry) -> None:
         """End the silence of a rule, if there is one."""
 
         def work(run: Execute) -> None:
@@ -311,7 +313,7 @@ class AdminTables:
         self._tables.change_alone(work)
 
 
-def check_log(run: Execute, chain: Chain) -> Checked:
+def check_log(run: Execute, chain: Chain) -> ChainCheck:
     """Follow the chain of the admin log from one end to the other."""
     rows = run(_WHOLE_LOG, LOG).fetchall()
     seal, entries = rows[0][0], [row[1:] for row in rows if row[1] is not None]
@@ -324,7 +326,7 @@ def check_log(run: Execute, chain: Chain) -> Checked:
     if damage is None and not _is_end(run, chain, last, link, seal):
         damage = Damage(last + 1, "entries from here on are missing")
     ids = [row[0] for row in entries] or [None]
-    return Checked(LOG, len(entries), ids[0], ids[-1], damage)
+    return ChainCheck(LOG, len(entries), ids[0], ids[-1], damage)
 
 
 def _is_end(run: Execute, chain: Chain, last: int, link: bytes, seal: str | None) -> bool:

@@ -34,7 +34,7 @@ def ignore(number: int) -> None:
     """Show no progress."""
 
 
-class Row(NamedTuple):
+class ChainRow(NamedTuple):
     """A release as it is stored, without its link."""
 
     t: int
@@ -48,11 +48,11 @@ class Row(NamedTuple):
 SummaryRow = tuple[int, int, int, int, str]
 """A summary as it is stored: first and last t, the start and length of its period, content."""
 LinkedRow = tuple[int, int, bytes, int, int, bool, bytes]
-"""A `Row`, and its link."""
+"""A `ChainRow`, and its link."""
 
 
 @dataclass(frozen=True)
-class Ends:
+class ChainEnds:
     """The part of a stream's row that is sealed: both ends of its chain, and what goes on."""
 
     terms: bytes
@@ -82,7 +82,7 @@ class Damage:
 
 
 @dataclass(frozen=True)
-class Checked:
+class ChainCheck:
     """What was found of a stream's releases."""
 
     stream: str
@@ -115,19 +115,19 @@ class Chain:
     def __repr__(self) -> str:
         return "Chain(...)"
 
-    def begun(self, stream: str, terms: bytes) -> Ends:
+    def begun(self, stream: str, terms: bytes) -> ChainEnds:
         """Return the row of a stream that has released nothing yet."""
         start = self._start(stream)
-        return self._sealed(stream, Ends(terms, None, 0, start, 0, start))
+        return self._sealed(stream, ChainEnds(terms, None, 0, start, 0, start))
 
-    def succeeded(self, stream: str, ends: Ends, terms: bytes) -> Ends:
+    def succeeded(self, stream: str, ends: ChainEnds, terms: bytes) -> ChainEnds:
         """Return the stream's row when its terms are followed by these."""
         self._refuse_broken_seal(stream, ends)
         return self._sealed(stream, replace(ends, terms=ends.terms + b"\n" + terms))
 
     def extended(
-        self, stream: str, ends: Ends, rows: Sequence[Row], mechanism: bytes
-    ) -> tuple[list[bytes], Ends]:
+        self, stream: str, ends: ChainEnds, rows: Sequence[ChainRow], mechanism: bytes
+    ) -> tuple[list[bytes], ChainEnds]:
         """Return the links of new releases, and the stream's row after them.
 
         The row as it was must be sealed: what somebody has changed is not sealed again.
@@ -137,12 +137,12 @@ class Chain:
         after = replace(ends, last_t=rows[-1].t, head=links[-1], mechanism=mechanism)
         return links, self._sealed(stream, after)
 
-    def pruned(self, stream: str, ends: Ends, t: int, link: bytes) -> Ends:
+    def pruned(self, stream: str, ends: ChainEnds, t: int, link: bytes) -> ChainEnds:
         """Return the stream's row when all up to `t`, the release of that link, is gone."""
         self._refuse_broken_seal(stream, ends)
         return self._sealed(stream, replace(ends, checkpoint_t=t, checkpoint=link))
 
-    def summarised(self, stream: str, ends: Ends, summaries: bytes) -> Ends:
+    def summarised(self, stream: str, ends: ChainEnds, summaries: bytes) -> ChainEnds:
         """Return the stream's row when this authenticates its summaries."""
         self._refuse_broken_seal(stream, ends)
         return self._sealed(stream, replace(ends, summaries=summaries))
@@ -150,10 +150,10 @@ class Chain:
     def accepted(
         self,
         stream: str,
-        ends: Ends,
-        page_after: Callable[[int], Sequence[Row]],
+        ends: ChainEnds,
+        page_after: Callable[[int], Sequence[ChainRow]],
         write: Callable[[list[tuple[bytes, int]]], None],
-    ) -> Ends:
+    ) -> ChainEnds:
         """Chain all that is stored, as it is; return the stream's row.
 
         `page_after` gives the next releases after a t, and `write` is given links and their t.
@@ -188,10 +188,10 @@ class Chain:
     def check(
         self,
         stream: str,
-        ends: Ends,
+        ends: ChainEnds,
         rows: Iterable[LinkedRow],
         progress: Progress = ignore,
-    ) -> Checked:
+    ) -> ChainCheck:
         """Follow a stream's chain from one end to the other."""
         link_after = self._link_after(stream)
         previous, before, number, first = ends.checkpoint, ends.checkpoint_t, 0, None
@@ -214,17 +214,17 @@ class Chain:
         if damage is None and not self._holds(stream, ends):
             damage = Damage(ends.last_t, BROKEN_SEAL)
         last = before if number else None
-        return Checked(stream, number, first, last, damage, ends.checkpoint_t)
+        return ChainCheck(stream, number, first, last, damage, ends.checkpoint_t)
 
     def seal_names(self, names: Iterable[str]) -> str:
         """Authenticate the list of a store's streams, of which one could be removed as a whole."""
         return self._digest(b"ldpstream streams 1\n" + json.dumps(sorted(names)).encode()).hex()
 
-    def check_names(self, names: Iterable[str], seal: str | None) -> Checked:
+    def check_names(self, names: Iterable[str], seal: str | None) -> ChainCheck:
         """Compare the streams of a store with the list that was sealed."""
         if seal is not None and hmac.compare_digest(seal.encode(), self.seal_names(names).encode()):
-            return Checked(EVERY)
-        return Checked(EVERY, damage=Damage(None, "a stream was removed, added or renamed"))
+            return ChainCheck(EVERY)
+        return ChainCheck(EVERY, damage=Damage(None, "a stream was removed, added or renamed"))
 
     def log_link(
         self, previous: bytes, number: int, at_ms: int, who: str, action: str, details: str
@@ -261,14 +261,14 @@ class Chain:
 
         return link
 
-    def _links(self, stream: str, previous: bytes, rows: Iterable[Row]) -> list[bytes]:
+    def _links(self, stream: str, previous: bytes, rows: Iterable[ChainRow]) -> list[bytes]:
         link_after, links = self._link_after(stream), []
         for row in rows:
             previous = link_after(previous, *row)
             links.append(previous)
         return links
 
-    def _refuse_broken_seal(self, stream: str, ends: Ends) -> None:
+    def _refuse_broken_seal(self, stream: str, ends: ChainEnds) -> None:
         if not self._holds(stream, ends):
             what = Damage(ends.last_t, BROKEN_SEAL)
             raise Mistake(Problem.CHAIN_BROKEN, stream=stream, what=what)
@@ -276,13 +276,13 @@ class Chain:
     def _start(self, stream: str) -> bytes:
         return self._digest(b"ldpstream chain 1\n" + stream.encode())
 
-    def _holds(self, stream: str, ends: Ends) -> bool:
+    def _holds(self, stream: str, ends: ChainEnds) -> bool:
         return hmac.compare_digest(ends.seal, self._seal(stream, ends))
 
-    def _sealed(self, stream: str, ends: Ends) -> Ends:
+    def _sealed(self, stream: str, ends: ChainEnds) -> ChainEnds:
         return replace(ends, seal=self._seal(stream, ends))
 
-    def _seal(self, stream: str, ends: Ends) -> bytes:
+    def _seal(self, stream: str, ends: ChainEnds) -> bytes:
         known, state = ends.mechanism is not None, ends.mechanism or b""
         sizes = self._ENDS.pack(ends.checkpoint_t, ends.last_t, len(ends.checkpoint), known)
         texts = sha256(ends.terms).digest() + sha256(state).digest()

@@ -9,10 +9,18 @@ from functools import partial
 from typing import Any
 
 from ldpstream.collector.store import summary_table
-from ldpstream.collector.store.chain import EVERY, Chain, Checked, Ends, LinkedRow, Progress, Row
+from ldpstream.collector.store.chain import (
+    EVERY,
+    Chain,
+    ChainCheck,
+    ChainEnds,
+    ChainRow,
+    LinkedRow,
+    Progress,
+)
 from ldpstream.collector.store.chain_key import STREAMS, draw_chain
 from ldpstream.collector.store.content import stored_text
-from ldpstream.collector.store.contract import Release, Summary
+from ldpstream.collector.store.contract import ReleaseSummary, StoredRelease
 from ldpstream.collector.store.round_table import FORGET_ASKED
 from ldpstream.collector.store.statements import (
     Execute,
@@ -55,8 +63,8 @@ def accept(
     run: Execute,
     chain: Chain,
     stream: str,
-    find: Callable[[], tuple[int, Ends] | None],
-    page_after: Callable[[int, int], Sequence[Row]],
+    find: Callable[[], tuple[int, ChainEnds] | None],
+    page_after: Callable[[int, int], Sequence[ChainRow]],
     write: Callable[[int, list[tuple[bytes, int]]], None],
 ) -> None:
     """Chain the releases of a stream as they are, or of EVERY the list of names.
@@ -85,7 +93,11 @@ def create_stream(run: Execute, chain: Chain, name: str, terms: dict[str, Any]) 
 
 
 def succeed(
-    run: Execute, chain: Chain, stream: str, known: tuple[int, Ends] | None, terms: dict[str, Any]
+    run: Execute,
+    chain: Chain,
+    stream: str,
+    known: tuple[int, ChainEnds] | None,
+    terms: dict[str, Any],
 ) -> int:
     """Add terms that follow the latest ones of a stream; return its new serial."""
     assert known is not None
@@ -100,8 +112,8 @@ def release(
     run: Execute,
     chain: Chain,
     stream: str,
-    known: tuple[int, Ends] | None,
-    releases: Sequence[Release],
+    known: tuple[int, ChainEnds] | None,
+    releases: Sequence[StoredRelease],
     mechanism: dict[str, Any],
     forget_t: int,
     insert: Callable[[list[tuple[Any, ...]]], object],
@@ -121,7 +133,7 @@ def release(
     run(FORGET_ASKED, key, forget_t)
 
 
-def write_ends(run: Execute, key: int, ends: Ends) -> None:
+def write_ends(run: Execute, key: int, ends: ChainEnds) -> None:
     """Put the ends of a chain, and the state after the last release, into the stream's row."""
     run(
         "UPDATE stream SET mechanism = %s, checkpoint_t = %s, checkpoint = %s, last_t = %s,"
@@ -137,7 +149,7 @@ def write_ends(run: Execute, key: int, ends: Ends) -> None:
     )
 
 
-def check_names(run: Execute, chain: Chain) -> Checked:
+def check_names(run: Execute, chain: Chain) -> ChainCheck:
     """Compare the streams of a store with the authenticated list of their names."""
     return chain.check_names(names(run), read_property(run, STREAMS))
 
@@ -146,11 +158,11 @@ def check(
     run: Execute,
     chain: Chain,
     stream: str,
-    find: Callable[[], tuple[int, Ends] | None],
+    find: Callable[[], tuple[int, ChainEnds] | None],
     linked: Callable[[int], Iterable[LinkedRow]],
     version: int,
     progress: Progress,
-) -> Checked:
+) -> ChainCheck:
     """Follow the chain of a stream, or check the list of names of EVERY.
 
     `find` reads the stream's id and ends, `linked` the releases of an id, in order of t.
@@ -159,7 +171,7 @@ def check(
         return check_names(run, chain)
     known = find()
     if known is None:
-        return Checked(stream)
+        return ChainCheck(stream)
     key, ends = known
     found = chain.check(stream, ends, linked(key), progress)
     if version < SUMMARISED:
@@ -172,9 +184,9 @@ def prune(
     run: Execute,
     chain: Chain,
     stream: str,
-    known: tuple[int, Ends] | None,
+    known: tuple[int, ChainEnds] | None,
     before_t: int,
-    added: Sequence[Summary],
+    added: Sequence[ReleaseSummary],
     gone: Sequence[int],
 ) -> None:
     """Remove old releases and their rounds, within a transaction; the last release stays."""

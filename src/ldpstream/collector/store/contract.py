@@ -23,7 +23,7 @@ from ldpstream.collector.reports.halves import Half
 from ldpstream.collector.reports.records import Records
 from ldpstream.collector.reports.verdicts import Verdicts
 from ldpstream.collector.store.admin_tables import AdminTables
-from ldpstream.collector.store.chain import Chain, Checked, Progress, Row, ignore
+from ldpstream.collector.store.chain import Chain, ChainCheck, ChainRow, Progress, ignore
 from ldpstream.collector.store.content import StoredContent, stored_text
 from ldpstream.errors import Mistake, Problem
 from ldpstream.oracles.collector_half import See, Support
@@ -77,7 +77,7 @@ class NewRound:
 
 
 @dataclass(frozen=True)
-class Round(NewRound):
+class StoredRound(NewRound):
     """A round as it is stored."""
 
     state: RoundState
@@ -108,7 +108,7 @@ class TalliedRounds:
 
 
 @dataclass(frozen=True)
-class Release:
+class StoredRelease:
     """A timestamp's release as it is stored, and shown."""
 
     t: int
@@ -143,10 +143,10 @@ class Release:
         return f'{head}"at_ms":{self.at_ms},{content},{counted}}}'
 
     @property
-    def row(self) -> Row:
+    def row(self) -> ChainRow:
         """What is stored of it, and chained."""
         content = self._text.encode()
-        return Row(self.t, self.at_ms, content, self.asked, self.received, self.missed)
+        return ChainRow(self.t, self.at_ms, content, self.asked, self.received, self.missed)
 
     @property
     def _text(self) -> str:
@@ -154,11 +154,11 @@ class Release:
         content = self.content
         return content.text if isinstance(content, StoredContent) else stored_text(content)
 
-    def beside(self, more: dict[str, Any]) -> Release:
+    def beside(self, more: dict[str, Any]) -> StoredRelease:
         """Return the release with more beside what it says, under names of its own."""
         content = self.content
         both = content.beside(more) if isinstance(content, StoredContent) else content | more
-        return Release(self.t, self.at_ms, both, self.asked, self.received, self.missed)
+        return StoredRelease(self.t, self.at_ms, both, self.asked, self.received, self.missed)
 
     def to_json(self) -> dict[str, Any]:
         return {
@@ -172,7 +172,7 @@ class Release:
 
 
 @dataclass(frozen=True)
-class Summary:
+class ReleaseSummary:
     """What is kept of the releases of an hour or a day that were pruned."""
 
     first_t: int
@@ -193,7 +193,7 @@ class Summary:
 
 
 @dataclass(frozen=True)
-class Stream:
+class StoredStream:
     """A stream as it is stored."""
 
     terms: dict[str, Any]
@@ -333,11 +333,11 @@ class Store(ABC):
         """The names of all streams that were ever created, in order."""
 
     @abstractmethod
-    def stream(self, name: str) -> Stream | None:
+    def stream(self, name: str) -> StoredStream | None:
         """The stream of that name, or None if it was never created."""
 
     @abstractmethod
-    def create_stream(self, name: str, terms: dict[str, Any]) -> Stream:
+    def create_stream(self, name: str, terms: dict[str, Any]) -> StoredStream:
         """Create a stream, with terms that never change."""
 
     @abstractmethod
@@ -431,7 +431,11 @@ class Store(ABC):
 
     @abstractmethod
     def release(
-        self, stream: str, releases: Sequence[Release], mechanism: dict[str, Any], forget_t: int
+        self,
+        stream: str,
+        releases: Sequence[StoredRelease],
+        mechanism: dict[str, Any],
+        forget_t: int,
     ) -> None:
         """Add releases, in order of t, and the mechanism's state after the last of them.
 
@@ -439,7 +443,7 @@ class Store(ABC):
         """
 
     @abstractmethod
-    def check_releases(self, stream: str, progress: Progress = ignore) -> Checked:
+    def check_releases(self, stream: str, progress: Progress = ignore) -> ChainCheck:
         """Follow the chain of a stream's releases (`chain.py`), and say where it first breaks.
 
         EVERY in place of a stream: whether the streams are those that were created.
@@ -454,7 +458,7 @@ class Store(ABC):
         self,
         stream: str,
         before_t: int,
-        added: Sequence[Summary] = (),
+        added: Sequence[ReleaseSummary] = (),
         gone: Sequence[int] = (),
     ) -> None:
         """Remove the releases before `before_t`, but never the last; the chain still holds.
@@ -464,11 +468,11 @@ class Store(ABC):
         """
 
     @abstractmethod
-    def summaries(self, stream: str, since_ms: int = 0, limit: int = EVER) -> list[Summary]:
+    def summaries(self, stream: str, since_ms: int = 0, limit: int = EVER) -> list[ReleaseSummary]:
         """At most `limit` summaries of pruned releases that begin at or after a time, in order."""
 
     @abstractmethod
-    def rounds(self, stream: str, after_t: int, until_t: int = EVER) -> list[Round]:
+    def rounds(self, stream: str, after_t: int, until_t: int = EVER) -> list[StoredRound]:
         """The rounds of timestamps after `after_t`, up to `until_t`, in the order of opening."""
 
     @abstractmethod
@@ -476,7 +480,7 @@ class Store(ABC):
         """The counts of those rounds of these timestamps that are tallied."""
 
     @abstractmethod
-    def releases(self, stream: str, since: int, limit: int) -> list[Release]:
+    def releases(self, stream: str, since: int, limit: int) -> list[StoredRelease]:
         """At most `limit` releases with t >= since, in order of t."""
 
     @abstractmethod
@@ -512,7 +516,7 @@ class Archive(ABC):
         """The terms of all versions of a stream, the first ones first; none if it is unknown."""
 
     @abstractmethod
-    def stream(self, name: str) -> Stream | None:
+    def stream(self, name: str) -> StoredStream | None:
         """A stream as it is stored; None if it is unknown."""
 
     @abstractmethod
@@ -520,11 +524,11 @@ class Archive(ABC):
         """The content that was last written under that name, or None."""
 
     @abstractmethod
-    def releases(self, stream: str, since: int, limit: int = EVER) -> list[Release]:
+    def releases(self, stream: str, since: int, limit: int = EVER) -> list[StoredRelease]:
         """At most `limit` releases with t >= since, in order of t."""
 
     @abstractmethod
-    def rounds(self, stream: str, after_t: int, until_t: int = EVER) -> list[Round]:
+    def rounds(self, stream: str, after_t: int, until_t: int = EVER) -> list[StoredRound]:
         """The rounds of timestamps after `after_t`, up to `until_t`, in the order of opening."""
 
     @abstractmethod
@@ -536,11 +540,11 @@ class Archive(ABC):
         """Return what checks the chains of the store; None if an earlier version has written it."""
 
     @abstractmethod
-    def check_releases(self, chain: Chain, stream: str, progress: Progress = ignore) -> Checked:
+    def check_releases(self, chain: Chain, stream: str, progress: Progress = ignore) -> ChainCheck:
         """Follow the chain of a stream's releases, and say where it first breaks."""
 
     @abstractmethod
-    def check_log(self, chain: Chain) -> Checked:
+    def check_log(self, chain: Chain) -> ChainCheck:
         """Follow the chain of the admin log, and say where it first breaks."""
 
     def known_versions(self, stream: str) -> list[dict[str, Any]]:

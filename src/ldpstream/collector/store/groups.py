@@ -6,7 +6,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
 from typing import Any
 
-from ldpstream.collector.store.contract import Release
+from ldpstream.collector.store.contract import StoredRelease
 from ldpstream.errors import Mistake, Problem
 from ldpstream.mechanisms.breakdown import Group
 from ldpstream.mechanisms.following import MOST_LISTED
@@ -60,7 +60,7 @@ def figures_of(content: Mapping[str, Any], group: Group) -> dict[str, Any] | Non
     return next(found, None)
 
 
-def of_group(release: Release, group: Group) -> Release:
+def of_group(release: StoredRelease, group: Group) -> StoredRelease:
     """Return a release with a group's figures in place of the fleet's.
 
     They are null where the release does not show the group; if it was merged with others, it says

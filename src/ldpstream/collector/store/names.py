@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from functools import cached_property
 from typing import Any
 
-from ldpstream.collector.store.contract import Release, Store
+from ldpstream.collector.store.contract import Store, StoredRelease
 from ldpstream.mechanisms.following import MOST_LISTED
 from ldpstream.protocol.terms import Terms
 
@@ -34,7 +34,7 @@ class ReleasedNames:
         """Read the names out of terms as they are stored or sent, the first version first."""
         return cls.of(map(Terms.read, versions))
 
-    def at(self, release: Release) -> tuple[str, ...]:
+    def at(self, release: StoredRelease) -> tuple[str, ...]:
         """Return the names of a release's figures, in order."""
         own = release.content.get("labels")
         return self.versions[release.terms_version - 1] if own is None else tuple(own)
@@ -49,7 +49,7 @@ class ReleasedNames:
         names = (name for version in reversed(self.versions) for name in version)
         return tuple(dict.fromkeys(names))
 
-    def columns(self, rows: Iterable[Release]) -> tuple[str, ...]:
+    def columns(self, rows: Iterable[StoredRelease]) -> tuple[str, ...]:
         """Return the names of all columns of these releases."""
         own = (name for row in rows for name in row.content.get("labels", ()))
         return tuple(dict.fromkeys((*self.joined, *own)))
@@ -68,13 +68,13 @@ class StoredNames:
         self._stream = stream
         self._known = ReleasedNames(())
 
-    def of(self, releases: Sequence[Release]) -> ReleasedNames:
+    def of(self, releases: Sequence[StoredRelease]) -> ReleasedNames:
         """Return names that these releases can be read by."""
         newest = max((one.terms_version for one in releases), default=1)
         if newest > len(self._known.versions):
             self._known = ReleasedNames.read(self._store.versions(self._stream))
         return self._known
 
-    def at(self, release: Release) -> tuple[str, ...]:
+    def at(self, release: StoredRelease) -> tuple[str, ...]:
         """Return the names of a release's figures, in order."""
         return self.of([release]).at(release)

@@ -6,7 +6,7 @@ from typing import Any
 
 import numpy as np
 
-from ldpstream.collector.store.contract import NewRound, Round, RoundState, TalliedRounds
+from ldpstream.collector.store.contract import NewRound, RoundState, StoredRound, TalliedRounds
 from ldpstream.collector.store.statements import Execute, next_serial
 from ldpstream.oracles.collector_half import Support
 
@@ -21,7 +21,7 @@ _OF_TIMES = (
 FORGET_ASKED = "UPDATE round SET asked = NULL WHERE stream = %s AND t <= %s AND asked IS NOT NULL"
 
 
-def select(run: Execute, stream: str, after_t: int, until_t: int) -> list[Round]:
+def select(run: Execute, stream: str, after_t: int, until_t: int) -> list[StoredRound]:
     """Return the rounds of timestamps after `after_t`, up to `until_t`, in the order of opening."""
     rows = run(f"SELECT {_COLUMNS} {_OF_TIMES} ORDER BY id", stream, after_t, until_t)  # nosec B608
     return [_round_of(row) for row in rows.fetchall()]
@@ -76,12 +76,12 @@ def tally(run: Execute, key: int, name: str, support: Support) -> None:
     )
 
 
-def _round_of(row: tuple[Any, ...]) -> Round:
+def _round_of(row: tuple[Any, ...]) -> StoredRound:
     t, name, purpose, epsilon_nano, users, share, whole, size, *announced = row[:-4]
     state, counts, reports, closed_ms = row[-4:]
     opened_ms, deadline_ms, roster_size, asked = announced
     support = None if counts is None else Support(np.frombuffer(counts, "<i8"), reports)
-    return Round(
+    return StoredRound(
         t,
         name,
         purpose,

@@ -11,18 +11,18 @@ from numpy.typing import NDArray
 
 from ldpstream.collector.store import round_table, summary_table
 from ldpstream.collector.store.admin_tables import check_log
-from ldpstream.collector.store.chain import Chain, Checked
+from ldpstream.collector.store.chain import Chain, ChainCheck
 from ldpstream.collector.store.chain_key import LOG
 from ldpstream.collector.store.content import StoredContent
 from ldpstream.collector.store.contract import (
     EVER,
     Archive,
-    Release,
+    ReleaseSummary,
     Rests,
-    Round,
     Store,
-    Stream,
-    Summary,
+    StoredRelease,
+    StoredRound,
+    StoredStream,
     TalliedRounds,
 )
 from ldpstream.collector.store.statements import Execute, Result, Tables, Work
@@ -41,7 +41,7 @@ class SqlStore(Store):
         rows = self._read(lambda run: run("SELECT name FROM stream ORDER BY name").fetchall())
         return [name for (name,) in rows]
 
-    def stream(self, name: str) -> Stream | None:
+    def stream(self, name: str) -> StoredStream | None:
         return self._read(lambda run: select_stream(run, name))
 
     def versions(self, stream: str) -> list[dict[str, Any]]:
@@ -66,16 +66,16 @@ class SqlStore(Store):
         rows = self._read(lambda run: run(statement, stream).fetchall())
         return np.array(rows, np.int64).reshape(-1, columns.count(",") + 1)
 
-    def rounds(self, stream: str, after_t: int, until_t: int = EVER) -> list[Round]:
+    def rounds(self, stream: str, after_t: int, until_t: int = EVER) -> list[StoredRound]:
         return self._read(lambda run: round_table.select(run, stream, after_t, until_t))
 
     def tallied(self, stream: str, after_t: int, until_t: int) -> TalliedRounds:
         return self._read(lambda run: round_table.select_tallied(run, stream, after_t, until_t))
 
-    def releases(self, stream: str, since: int, limit: int) -> list[Release]:
+    def releases(self, stream: str, since: int, limit: int) -> list[StoredRelease]:
         return self._read(lambda run: select_releases(run, stream, since, limit))
 
-    def summaries(self, stream: str, since_ms: int = 0, limit: int = EVER) -> list[Summary]:
+    def summaries(self, stream: str, since_ms: int = 0, limit: int = EVER) -> list[ReleaseSummary]:
         return self._read(lambda run: summary_table.select(run, stream, since_ms, limit))
 
     def note(self, stream: str, name: str) -> dict[str, Any] | None:
@@ -99,23 +99,23 @@ class SqlArchive(Archive):
     def versions(self, stream: str) -> list[dict[str, Any]]:
         return select_versions(self._run, stream, self.version)
 
-    def stream(self, name: str) -> Stream | None:
+    def stream(self, name: str) -> StoredStream | None:
         return select_stream(self._run, name, self.version)
 
     def note(self, stream: str, name: str) -> dict[str, Any] | None:
         return select_note(self._run, stream, name)
 
-    def releases(self, stream: str, since: int, limit: int = EVER) -> list[Release]:
+    def releases(self, stream: str, since: int, limit: int = EVER) -> list[StoredRelease]:
         return select_releases(self._run, stream, since, limit)
 
-    def rounds(self, stream: str, after_t: int, until_t: int = EVER) -> list[Round]:
+    def rounds(self, stream: str, after_t: int, until_t: int = EVER) -> list[StoredRound]:
         return round_table.select(self._run, stream, after_t, until_t)
 
     def tallied(self, stream: str, after_t: int, until_t: int) -> TalliedRounds:
         return round_table.select_tallied(self._run, stream, after_t, until_t)
 
-    def check_log(self, chain: Chain) -> Checked:
-        return Checked(LOG) if self.version < LOGGED else check_log(self._run, chain)
+    def check_log(self, chain: Chain) -> ChainCheck:
+        return ChainCheck(LOG) if self.version < LOGGED else check_log(self._run, chain)
 
 
 def select_versions(run: Execute, stream: str, schema: int = SUCCEEDED) -> list[dict[str, Any]]:
@@ -132,7 +132,7 @@ def select_versions(run: Execute, stream: str, schema: int = SUCCEEDED) -> list[
     return [json.loads(text) for text in (row[1], *(text for (text,) in rows))]
 
 
-def select_stream(run: Execute, name: str, schema: int = SUCCEEDED) -> Stream | None:
+def select_stream(run: Execute, name: str, schema: int = SUCCEEDED) -> StoredStream | None:
     """Return a stream as it is stored; None if it is unknown."""
     statement = "SELECT serial, last_t, CAST(mechanism AS text) FROM stream WHERE name = %s"
     row = run(statement, name).fetchone()
@@ -141,10 +141,10 @@ def select_stream(run: Execute, name: str, schema: int = SUCCEEDED) -> Stream | 
     serial, last_t, mechanism = row
     first, *successors = select_versions(run, name, schema)
     state = None if mechanism is None else json.loads(mechanism)
-    return Stream(first, serial, last_t, state, tuple(successors))
+    return StoredStream(first, serial, last_t, state, tuple(successors))
 
 
-def select_releases(run: Execute, stream: str, since: int, limit: int) -> list[Release]:
+def select_releases(run: Execute, stream: str, since: int, limit: int) -> list[StoredRelease]:
     """Return at most `limit` releases with t >= since, in order of t."""
     rows = run(
         "SELECT t, at_ms, CAST(content AS text), asked, received, missed FROM release"
@@ -154,7 +154,7 @@ def select_releases(run: Execute, stream: str, since: int, limit: int) -> list[R
         limit,
     ).fetchall()
     return [
-        Release(t, at_ms, StoredContent(text), asked, received, bool(missed))
+        StoredRelease(t, at_ms, StoredContent(text), asked, received, bool(missed))
         for t, at_ms, text, asked, received, missed in rows
     ]
 

@@ -9,15 +9,15 @@ from __future__ import annotations
 import json
 from collections.abc import Sequence
 
-from ldpstream.collector.store.chain import Chain, Damage, Ends, SummaryRow
+from ldpstream.collector.store.chain import Chain, ChainEnds, Damage, SummaryRow
 from ldpstream.collector.store.content import stored_text
-from ldpstream.collector.store.contract import Summary
+from ldpstream.collector.store.contract import ReleaseSummary
 from ldpstream.collector.store.statements import Execute
 
 _COLUMNS = "first_t, last_t, start_ms, period_ms, CAST(content AS text)"
 
 
-def select(run: Execute, stream: str, since_ms: int, limit: int) -> list[Summary]:
+def select(run: Execute, stream: str, since_ms: int, limit: int) -> list[ReleaseSummary]:
     """At most `limit` summaries that begin at or after a time, in order."""
     rows = run(
         f"SELECT {_COLUMNS} FROM summary"  # nosec B608 # noqa: S608
@@ -28,13 +28,18 @@ def select(run: Execute, stream: str, since_ms: int, limit: int) -> list[Summary
         limit,
     ).fetchall()
     return [
-        Summary(first_t, last_t, start_ms, period_ms, json.loads(content))
+        ReleaseSummary(first_t, last_t, start_ms, period_ms, json.loads(content))
         for first_t, last_t, start_ms, period_ms, content in rows
     ]
 
 
 def change(
-    run: Execute, chain: Chain, name: str, key: int, added: Sequence[Summary], gone: Sequence[int]
+    run: Execute,
+    chain: Chain,
+    name: str,
+    key: int,
+    added: Sequence[ReleaseSummary],
+    gone: Sequence[int],
 ) -> bytes:
     """Remove summaries, by their first t, and add others; return what authenticates them all."""
     for first_t in gone:
@@ -54,7 +59,7 @@ def accept(run: Execute, chain: Chain, name: str, key: int) -> bytes:
     return chain.summaries_link(name, _links(run, key))
 
 
-def find_damage(run: Execute, chain: Chain, name: str, key: int, ends: Ends) -> Damage | None:
+def find_damage(run: Execute, chain: Chain, name: str, key: int, ends: ChainEnds) -> Damage | None:
     """Return the first summary that is not as it was written."""
     links = []
     for row, link in _rows(run, key):

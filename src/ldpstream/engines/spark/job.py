@@ -15,10 +15,10 @@ from ldpstream.collector.report_log.counts import LogCounts
 from ldpstream.collector.report_log.messages import read_header
 from ldpstream.engines import local
 from ldpstream.engines.batch import BatchBuilder
-from ldpstream.engines.counting import Aside
+from ldpstream.engines.counting import ControlMarker
 from ldpstream.engines.recount import Recount, Retained, Supports
 from ldpstream.engines.spark.source import FORMAT, LogSource, Options
-from ldpstream.engines.spark.tasks import COUNTED_DDL, PARTS_DDL, Plan, outcome_of
+from ldpstream.engines.spark.tasks import COUNTED_DDL, PARTS_DDL, BatchPlan, outcome_of
 
 
 class Job:
@@ -51,7 +51,7 @@ class Job:
             for stream in batches
         }
         attempts = {stream: batch.attempt for stream, batch in batches.items()}
-        plan = Plan(self._options.database, attempts, ends)
+        plan = BatchPlan(self._options.database, attempts, ends)
         counted = counted_rows(messages, plan, self._options.partitions)
         for stream, batch in batches.items():
             own = [row for row in counted if row["stream"] == stream]
@@ -66,7 +66,7 @@ class Job:
             local.count(self._log, self._counts, batch.stream, counted, batch.last)
 
 
-def counted_rows(messages: DataFrame, plan: Plan, places: int) -> list[Any]:
+def counted_rows(messages: DataFrame, plan: BatchPlan, places: int) -> list[Any]:
     """Scatter messages where they are read, then count each shard in one task and in order."""
     by = ("stream", "header", "shard")
     parts = messages.mapInArrow(plan.scattering(), PARTS_DDL)
@@ -86,7 +86,7 @@ def recount_on(spark: SparkSession, options: Options) -> Recount:
             for stream in options.streams
         }
         found: Supports = {}
-        plan = Plan(options.database, {}, ends, from_nothing=True)
+        plan = BatchPlan(options.database, {}, ends, from_nothing=True)
         for row in counted_rows(messages, plan, options.partitions):
             if row["header"] and row["shard"] >= 0:
                 wanted = read_header(bytes(row["header"]))
@@ -103,9 +103,9 @@ def _filled(batch: BatchBuilder, rows: Iterable[Any]) -> BatchBuilder:
         if not row["header"]:
             continue
         wanted = read_header(bytes(row["header"]))
-        if row["shard"] == Aside.END:
+        if row["shard"] == ControlMarker.END:
             batch.end(wanted, row["sequence"])
-        elif row["shard"] == Aside.LATE:
+        elif row["shard"] == ControlMarker.LATE:
             batch.late(wanted, row["late"])
         else:
             batch.add(wanted, outcome_of(row))

@@ -21,7 +21,7 @@ from ldpstream.collector.report_log.contract import LogSettings
 from ldpstream.collector.report_log.counts import LogCounts
 from ldpstream.collector.report_log.jetstream import JetStreamLog
 from ldpstream.collector.store.database import Database
-from ldpstream.engines.pace import batch_end
+from ldpstream.engines.batch_size import batch_end
 from ldpstream.engines.recount import Retained
 
 FORMAT = "ldpstream-log"
@@ -71,7 +71,7 @@ class Options:
 
 
 @dataclass
-class Range(InputPartition):
+class MessageRange(InputPartition):
     """Messages `first` < sequence <= `stop`, of a batch `after` < sequence <= `last`."""
 
     stream: str
@@ -106,14 +106,14 @@ class RangeReader(DataSourceReader):
         self._options = options
         self._rounds = rounds
 
-    def partitions(self) -> Sequence[Range]:
+    def partitions(self) -> Sequence[MessageRange]:
         parts = self._options.partitions
         return [
             part for one in self._rounds for part in ranges(one.stream, one.after, one.end, parts)
         ]
 
     def read(self, partition: InputPartition) -> Iterator[pa.RecordBatch]:
-        assert isinstance(partition, Range)
+        assert isinstance(partition, MessageRange)
         return read_range(self._options.log, partition)
 
 
@@ -143,7 +143,7 @@ class LogReader(DataSourceStreamReader):
             stream: batch_end(log, stream, start.get(stream, 0)) for stream in self._options.streams
         }
 
-    def partitions(self, start: dict[str, int], end: dict[str, int]) -> Sequence[Range]:
+    def partitions(self, start: dict[str, int], end: dict[str, int]) -> Sequence[MessageRange]:
         return [
             one
             for stream, last in end.items()
@@ -151,7 +151,7 @@ class LogReader(DataSourceStreamReader):
         ]
 
     def read(self, partition: InputPartition) -> Iterator[pa.RecordBatch]:
-        assert isinstance(partition, Range)
+        assert isinstance(partition, MessageRange)
         return read_range(self._options.log, partition)
 
     def stop(self) -> None:
@@ -159,7 +159,7 @@ class LogReader(DataSourceStreamReader):
             self._log.close()
 
 
-def read_range(settings: LogSettings, partition: Range) -> Iterator[pa.RecordBatch]:
+def read_range(settings: LogSettings, partition: MessageRange) -> Iterator[pa.RecordBatch]:
     """Yield the messages of a range, in order, after a row that says which range it is."""
     yield _rows(partition, [(partition.first, None)])
     with closing(JetStreamLog(settings)) as log:
@@ -173,7 +173,7 @@ def read_range(settings: LogSettings, partition: Range) -> Iterator[pa.RecordBat
             yield _rows(partition, gathered)
 
 
-def ranges(stream: str, after: int, last: int, parts: int) -> list[Range]:
+def ranges(stream: str, after: int, last: int, parts: int) -> list[MessageRange]:
     """Divide a batch into at most `parts` ranges of about as many messages each.
 
     >>> [(one.first, one.stop) for one in ranges("a", 10, 15, 2)]
@@ -183,10 +183,10 @@ def ranges(stream: str, after: int, last: int, parts: int) -> list[Range]:
     """
     parts = min(parts, last - after)
     borders = [after + (last - after) * part // parts for part in range(parts + 1)] if parts else []
-    return [Range(stream, after, last, first, stop) for first, stop in pairwise(borders)]
+    return [MessageRange(stream, after, last, first, stop) for first, stop in pairwise(borders)]
 
 
-def _rows(partition: Range, messages: Sequence[tuple[int, bytes | None]]) -> pa.RecordBatch:
+def _rows(partition: MessageRange, messages: Sequence[tuple[int, bytes | None]]) -> pa.RecordBatch:
     number = len(messages)
     return pa.RecordBatch.from_pydict(
         {

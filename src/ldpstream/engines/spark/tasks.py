@@ -12,13 +12,13 @@ from uuid import UUID
 import numpy as np
 import pyarrow as pa
 
-from ldpstream.collector.report_log.contract import Entry
-from ldpstream.collector.report_log.counts import LogCounts, Outcome
+from ldpstream.collector.report_log.contract import LogEntry
+from ldpstream.collector.report_log.counts import CountOutcome, LogCounts
 from ldpstream.collector.report_log.messages import LoggedRound, Message, read_header
 from ldpstream.collector.store.database import Database
 from ldpstream.compiled import use_cores
 from ldpstream.engines.batch import ends_within
-from ldpstream.engines.counting import Part, ShardCount, scatter
+from ldpstream.engines.counting import ShardCount, ShardPart, scatter
 from ldpstream.oracles.collector_half import Support
 
 Batches = Iterator[pa.RecordBatch]
@@ -46,7 +46,7 @@ COUNTED_DDL = (
 
 
 @dataclass(frozen=True)
-class Plan:
+class BatchPlan:
     """What the driver tells all tasks of one attempt at a batch."""
 
     database: Database
@@ -63,25 +63,25 @@ class Plan:
         return lambda batches: count_rows(batches, self)
 
 
-def scatter_rows(batches: Batches, plan: Plan) -> Batches:
+def scatter_rows(batches: Batches, plan: BatchPlan) -> Batches:
     """Turn the messages of a range into parts; a row without a header says which range it was."""
     rows = _rows(batches)
     for (stream, after, last), own in groupby(
         rows, key=lambda row: (row["stream"], row["after"], row["last"])
     ):
         there = {"stream": stream, "after": after, "last": last}
-        yield _part_row(there, Part(b"", 0, after))
+        yield _part_row(there, ShardPart(b"", 0, after))
         for part in scatter(_entries(own), plan.ends[stream]):
             yield _part_row(there, part)
 
 
-def _entries(rows: Iterable[dict[str, Any]]) -> Iterator[Entry]:
+def _entries(rows: Iterable[dict[str, Any]]) -> Iterator[LogEntry]:
     for row in rows:
         if row["payload"] is not None:
-            yield Entry(row["sequence"], Message.of(row["payload"]))
+            yield LogEntry(row["sequence"], Message.of(row["payload"]))
 
 
-def _part_row(there: dict[str, Any], part: Part) -> pa.RecordBatch:
+def _part_row(there: dict[str, Any], part: ShardPart) -> pa.RecordBatch:
     row = there | {
         "header": part.header,
         "shard": part.shard,
@@ -92,7 +92,7 @@ def _part_row(there: dict[str, Any], part: Part) -> pa.RecordBatch:
     return pa.RecordBatch.from_pylist([row], schema=PARTS)
 
 
-def count_rows(batches: Batches, plan: Plan) -> Batches:
+def count_rows(batches: Batches, plan: BatchPlan) -> Batches:
     """Turn parts, sorted by round, shard and sequence, into a row for each shard."""
     use_cores(1)  # Spark runs as many tasks as there are cores
     with closing(LogCounts(plan.database, make_tables=False)) as counts:
@@ -101,7 +101,9 @@ def count_rows(batches: Batches, plan: Plan) -> Batches:
         ):
             if not header or shard < 0:
                 for row in own:
-                    yield _counted_row(row, Outcome(Support.none(0), late=row["late"]), run=False)
+                    yield _counted_row(
+                        row, CountOutcome(Support.none(0), late=row["late"]), run=False
+                    )
                 continue
             yield _count_shard(own, read_header(header), stream, shard, plan, counts)
 
@@ -111,7 +113,7 @@ def _count_shard(
     wanted: LoggedRound,
     stream: str,
     shard: int,
-    plan: Plan,
+    plan: BatchPlan,
     counts: LogCounts,
 ) -> pa.RecordBatch:
     earlier = () if plan.from_nothing else counts.runs(stream, wanted.name, shard)
@@ -124,7 +126,7 @@ def _count_shard(
     return _counted_row(row, table.outcome, run=keep)
 
 
-def _counted_row(row: dict[str, Any], outcome: Outcome, *, run: bool) -> pa.RecordBatch:
+def _counted_row(row: dict[str, Any], outcome: CountOutcome, *, run: bool) -> pa.RecordBatch:
     kept = {name: row[name] for name in ("stream", "after", "last", "header", "shard", "sequence")}
     counted = kept | {
         "counts": outcome.support.counts.astype("<i8").tobytes(),
@@ -137,10 +139,10 @@ def _counted_row(row: dict[str, Any], outcome: Outcome, *, run: bool) -> pa.Reco
     return pa.RecordBatch.from_pylist([counted], schema=COUNTED)
 
 
-def outcome_of(row: Any) -> Outcome:
+def outcome_of(row: Any) -> CountOutcome:
     """Return the outcome in a row of COUNTED."""
     support = Support(np.frombuffer(row["counts"], "<i8").astype(np.int64), row["reports"])
-    return Outcome(support, row["repeated"], row["conflicting"], row["late"])
+    return CountOutcome(support, row["repeated"], row["conflicting"], row["late"])
 
 
 COUNTED = pa.schema(

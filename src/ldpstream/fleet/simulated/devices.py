@@ -13,7 +13,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ldpstream.arrays import Bytes, Flags
-from ldpstream.device.clock import Look, OwnTime
+from ldpstream.device.clock import ClockReading, OwnTime
 from ldpstream.errors import Mistake, Problem
 from ldpstream.machine_clock import MachineClock
 from ldpstream.protocol.limits import DEVICE_BYTES, KEY_BYTES
@@ -67,7 +67,7 @@ class Devices:
             np.zeros((number, KEY_BYTES), np.uint8),
             np.zeros(number, np.uint8),
             np.full(number, NEVER, np.int64),
-            OwnTime(0, Look.at(clock)),
+            OwnTime(0, ClockReading.at(clock)),
             clock,
         )
 
@@ -81,7 +81,7 @@ class Devices:
         return enrolled
 
     def own_ms(self) -> int:
-        return self.own.at(Look.at(self.clock))
+        return self.own.at(ClockReading.at(self.clock))
 
     def free(self, rows: NDArray[np.int64], span_ms: int | Moments) -> Flags:
         """Return which of these devices may spend epsilon now, after spans of this length."""
@@ -102,10 +102,10 @@ class Devices:
 
     def save(self, file: Path) -> None:
         """Write the state as a whole; the file holds keys, so only its owner may read it."""
-        own = self.own.resumed(Look.at(self.clock))
+        own = self.own.resumed(ClockReading.at(self.clock))
         facts = {
             "own_ms": own.own_ms,
-            "look": [own.look.wall_ms, own.look.steady_ms, own.look.boot],
+            "look": [own.clocks.wall_ms, own.clocks.steady_ms, own.clocks.boot],
             "terms": self.terms and self.terms.to_json(),
             "successor": self.successor and self.successor.to_json(),
             "origin": self.origin,
@@ -123,7 +123,9 @@ class Devices:
             with np.load(file, allow_pickle=False) as stored:
                 facts = json.loads(str(stored["facts"]))
                 arrays = {name: stored[name] for name in _ARRAYS if name in stored}
-            own = OwnTime(facts["own_ms"], Look(*facts["look"])).resumed(Look.at(clock))
+            own = OwnTime(facts["own_ms"], ClockReading(*facts["look"])).resumed(
+                ClockReading.at(clock)
+            )
             terms = Terms.read(facts["terms"]) if facts["terms"] else None
             later = facts.get("successor")
             successor = Terms.read(later) if later else None

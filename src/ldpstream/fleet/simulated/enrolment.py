@@ -29,7 +29,7 @@ from ldpstream.protocol.answers import Refused
 from ldpstream.protocol.identity import enrolment_secret, number_of
 from ldpstream.protocol.messages import Enrol
 from ldpstream.protocol.names import shown
-from ldpstream.protocol.terms import Selection, Terms
+from ldpstream.protocol.terms import SelectionMethod, Terms
 
 AT_ONCE = 64
 PATIENCE_SECONDS = 60.0
@@ -39,7 +39,7 @@ SAVE_EVERY = 100_000
 
 
 @dataclass
-class Enrolment:
+class FleetEnrolment:
     """Enrols the devices that have no key yet."""
 
     devices: Devices
@@ -131,7 +131,7 @@ def _place(terms: Terms, level: str) -> int:
 
 
 def _with_slots(terms: Terms) -> Terms:
-    if terms.selection is Selection.SLOTS:
+    if terms.selection is SelectionMethod.SLOTS:
         return terms
     raise Mistake(
         Problem.OPTION,

@@ -10,11 +10,11 @@ from numpy.typing import NDArray
 from ldpstream.arrays import Bytes, Indexes
 from ldpstream.device.exchange import Address
 from ldpstream.errors import Mistake, Problem
-from ldpstream.fleet.fleet import Fleet, Outcome
+from ldpstream.fleet.fault_injection import FaultyTransport
+from ldpstream.fleet.fleet import Fleet, FleetOutcome
 from ldpstream.fleet.simulated.devices import Devices
-from ldpstream.fleet.simulated.enrolment import AT_ONCE, Enrolment
+from ldpstream.fleet.simulated.enrolment import AT_ONCE, FleetEnrolment
 from ldpstream.fleet.simulated.gateway import Read, SimulatedGateway, groups_of
-from ldpstream.fleet.weather import Line
 from ldpstream.lab.vocabulary import buckets_of
 from ldpstream.machine_clock import SystemClock
 from ldpstream.protocol.terms import Terms
@@ -30,10 +30,10 @@ class SimulatedFleet(Fleet):
     def most_connections(self) -> int:
         return 4 * AT_ONCE
 
-    async def run(self) -> Outcome:
+    async def run(self) -> FleetOutcome:
         """Run the plan, and keep the devices' state in its file, if it names one."""
-        weather = self._plan.weather
-        if weather.offline or weather.join:
+        faults = self._plan.faults
+        if faults.offline or faults.join:
             raise Mistake(
                 Problem.OPTION,
                 option="--offline or --join",
@@ -65,8 +65,8 @@ class SimulatedFleet(Fleet):
         plan = self._plan
         if not (Address.of(plan.url).confidential or plan.plain_http):
             raise Mistake(Problem.PLAIN_HTTP, url=plan.url)
-        line = Line(self._transport, plan.weather, self._chance)
-        terms = await Enrolment(
+        line = FaultyTransport(self._transport, plan.faults, self._chance)
+        terms = await FleetEnrolment(
             self._devices,
             line,
             plan.url,

@@ -17,7 +17,7 @@ from ldpstream.device.clock import LabelTime
 from ldpstream.device.exchange import AsyncTransport
 from ldpstream.fleet.deliveries import Deliveries
 from ldpstream.fleet.simulated.devices import Devices
-from ldpstream.fleet.simulated.errands import fetch_successor, renew_keys
+from ldpstream.fleet.simulated.updates import fetch_successor, renew_keys
 from ldpstream.oracles.lab_half import encode_table
 from ldpstream.protocol.authentication import proof_of, report_prefix, rounds_message
 from ldpstream.protocol.notice import Notice

@@ -61,8 +61,8 @@ def _draw_scatter(spot: Axes, pairs: Sequence[Pair]) -> None:
     spot.plot([low, high], [low, high], color=GREY, lw=0.8)
     for name in dict.fromkeys(name for name, *_ in pairs):
         own = [(predicted, measured) for one, predicted, measured, _ in pairs if one == name]
-        look = LOOKS[name]
-        style = look.line() | {"label": display_name(name), "ls": ""}
+        line_style = LOOKS[name]
+        style = line_style.line() | {"label": display_name(name), "ls": ""}
         spot.plot(*zip(*own, strict=True), **style)
     spot.set_xscale("log")
     spot.set_yscale("log")

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 from ldpstream.arguments import checked
 from ldpstream.errors import Mistake, Problem
 from ldpstream.lab.figures.charts import FALSE_ALARMS, Axis, Chart, Panel
-from ldpstream.lab.figures.style import Look, looks, paper_style
+from ldpstream.lab.figures.style import LineStyle, line_styles, paper_style
 from ldpstream.lab.files import write_whole
 from ldpstream.lab.results import PARAMETERS, Results
 
@@ -66,8 +66,10 @@ def compose(chart: Chart) -> Figure:
 
     rows, columns = grid(len(chart.panels))
     width, height = PANEL_INCHES[0] * max(columns, 2), PANEL_INCHES[1] * rows + 0.8
-    styles = looks(chart.mechanisms)
-    lines = _lines_of_legend([look.label for look in styles.values() if not look.trusted], width)
+    styles = line_styles(chart.mechanisms)
+    lines = _lines_of_legend(
+        [line_style.label for line_style in styles.values() if not line_style.trusted], width
+    )
     height += LINE_INCHES * max(lines - 2, 0)
     figure = Figure(figsize=(width, height), layout="constrained")
     spots = figure.subplots(rows, columns, squeeze=False).ravel()
@@ -116,23 +118,25 @@ def plot_results(
 
         axes = plt.subplots()[1]
     panel = Panel.of("", Axis(x, x), y, results.rows)
-    styles = looks(panel.mechanisms)
+    styles = line_styles(panel.mechanisms)
     _draw_panel(axes, panel, Axis(y, y), styles)
     axes.set_ylabel(y)
     axes.legend()
     return axes
 
 
-def _draw_panel(spot: Axes, panel: Panel, y: Axis, styles: dict[str, Look]) -> None:
-    for name, look in styles.items():
+def _draw_panel(spot: Axes, panel: Panel, y: Axis, styles: dict[str, LineStyle]) -> None:
+    for name, line_style in styles.items():
         line = panel.line(name)
         if not line:
             continue
         xs, ys, sds = zip(*((point.x, point.y, point.sd) for point in line), strict=True)
         dense = len(line) > 2 * MARKERS_A_CURVE
         every = len(line) // MARKERS_A_CURVE if dense else 1
-        bars = None if dense or look.trusted else sds
-        spot.errorbar(xs, ys, yerr=bars, markevery=every, capsize=2, elinewidth=0.8, **look.line())
+        bars = None if dense or line_style.trusted else sds
+        spot.errorbar(
+            xs, ys, yerr=bars, markevery=every, capsize=2, elinewidth=0.8, **line_style.line()
+        )
     spot.set_title(panel.title)
     spot.set_xlabel(panel.x.label)
     _scale_x(spot, panel)
@@ -168,10 +172,14 @@ def _scale_y(spot: Axes, panel: Panel) -> None:
     spot.tick_params(axis="y", which="minor", labelleft=False)
 
 
-def _note_areas(spot: Axes, panel: Panel, styles: dict[str, Look]) -> None:
+def _note_areas(spot: Axes, panel: Panel, styles: dict[str, LineStyle]) -> None:
     """Write the area under each curve into the corner that a ROC leaves free, if it has room."""
     areas = panel.areas()
-    lines = [f"{look.label} {areas[name]:.3f}" for name, look in styles.items() if name in areas]
+    lines = [
+        f"{line_style.label} {areas[name]:.3f}"
+        for name, line_style in styles.items()
+        if name in areas
+    ]
     text = "\n".join(["AUC", *lines])
     if len(lines) <= MOST_AREAS:
         spot.text(0.97, 0.04, text, transform=spot.transAxes, ha="right", va="bottom", fontsize=8)
@@ -209,12 +217,18 @@ def _lines_of_legend(labels: list[str], width: float) -> int:
     return lines
 
 
-def _legend(figure: Figure, styles: dict[str, Look], lines: int) -> None:
+def _legend(figure: Figure, styles: dict[str, LineStyle], lines: int) -> None:
     """Put mechanisms below the panels, and references with a trusted server above them."""
     from matplotlib.lines import Line2D
 
-    local = [Line2D([], [], **look.line()) for look in styles.values() if not look.trusted]
-    central = [Line2D([], [], **look.line()) for look in styles.values() if look.trusted]
+    local = [
+        Line2D([], [], **line_style.line())
+        for line_style in styles.values()
+        if not line_style.trusted
+    ]
+    central = [
+        Line2D([], [], **line_style.line()) for line_style in styles.values() if line_style.trusted
+    ]
     columns = max(-(-len(local) // lines), 1)
     figure.legend(handles=local, loc="outside lower center", ncols=columns)
     if central:

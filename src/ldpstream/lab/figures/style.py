@@ -13,7 +13,7 @@ GREY = "#8a8a8a"
 
 
 @dataclass(frozen=True)
-class Look:
+class LineStyle:
     """The style of one mechanism's line."""
 
     label: str
@@ -42,43 +42,43 @@ class Look:
 
 # Budget division is hollow, population division is filled.
 LOOKS = {
-    "lbu": Look("LBU", "#E69F00", "o", filled=False),
-    "lbd": Look("LBD", "#56B4E9", "s", filled=False),
-    "lba": Look("LBA", "#009E73", "^", filled=False),
-    "lsp": Look("LSP", "#CC79A7", "D"),
-    "lpu": Look("LPU", INK, "v"),
-    "lpd": Look("LPD", "#0072B2", "P"),
-    "lpa": Look("LPA", "#D55E00", "*"),
-    "lpf": Look("LPF", "#B8A500", "X"),
-    "lpdf": Look("LPDF", "#AA4499", "h"),
-    "lpaf": Look("LPAF", "#6A5ACD", "p"),
-    "fast": Look("FAST", "#882255", "<"),
-    "pegasus": Look("PeGaSus", "#117733", ">"),
-    "rescuedp": Look("RescueDP", "#332288", "d"),
-    "spas": Look("SPAS", "#A0703A", "8"),
-    "fast-budget": Look("FAST, budget", "#882255", "<", filled=False),
-    "pegasus-budget": Look("PeGaSus, budget", "#117733", ">", filled=False),
-    "rescuedp-budget": Look("RescueDP, budget", "#332288", "d", filled=False),
-    "spas-budget": Look("SPAS, budget", "#A0703A", "8", filled=False),
-    "central-uniform": Look("uniform", GREY, "", dashes=(0, (1, 1))),
-    "central-sampling": Look("sampling", GREY, "", dashes=(0, (5, 1.5))),
-    "central-bd": Look("BD", GREY, "", dashes=(0, (4, 1.5, 1, 1.5))),
-    "central-ba": Look("BA", GREY, "", dashes=(0, (4, 1.5, 1, 1.5, 1, 1.5))),
+    "lbu": LineStyle("LBU", "#E69F00", "o", filled=False),
+    "lbd": LineStyle("LBD", "#56B4E9", "s", filled=False),
+    "lba": LineStyle("LBA", "#009E73", "^", filled=False),
+    "lsp": LineStyle("LSP", "#CC79A7", "D"),
+    "lpu": LineStyle("LPU", INK, "v"),
+    "lpd": LineStyle("LPD", "#0072B2", "P"),
+    "lpa": LineStyle("LPA", "#D55E00", "*"),
+    "lpf": LineStyle("LPF", "#B8A500", "X"),
+    "lpdf": LineStyle("LPDF", "#AA4499", "h"),
+    "lpaf": LineStyle("LPAF", "#6A5ACD", "p"),
+    "fast": LineStyle("FAST", "#882255", "<"),
+    "pegasus": LineStyle("PeGaSus", "#117733", ">"),
+    "rescuedp": LineStyle("RescueDP", "#332288", "d"),
+    "spas": LineStyle("SPAS", "#A0703A", "8"),
+    "fast-budget": LineStyle("FAST, budget", "#882255", "<", filled=False),
+    "pegasus-budget": LineStyle("PeGaSus, budget", "#117733", ">", filled=False),
+    "rescuedp-budget": LineStyle("RescueDP, budget", "#332288", "d", filled=False),
+    "spas-budget": LineStyle("SPAS, budget", "#A0703A", "8", filled=False),
+    "central-uniform": LineStyle("uniform", GREY, "", dashes=(0, (1, 1))),
+    "central-sampling": LineStyle("sampling", GREY, "", dashes=(0, (5, 1.5))),
+    "central-bd": LineStyle("BD", GREY, "", dashes=(0, (4, 1.5, 1, 1.5))),
+    "central-ba": LineStyle("BA", GREY, "", dashes=(0, (4, 1.5, 1, 1.5, 1, 1.5))),
 }
 _OTHERS = (("#A0703A", ">"), ("#4477AA", "<"), ("#999933", "8"), ("#DD3377", "d"))
 
 
-def looks(mechanisms: list[str]) -> dict[str, Look]:
+def line_styles(mechanisms: list[str]) -> dict[str, LineStyle]:
     """Return a look for each mechanism, in drawing order; plug-ins get the colours left over.
 
-    >>> [look.marker for look in looks(["mine", "lpa"]).values()]
+    >>> [line_style.marker for line_style in line_styles(["mine", "lpa"]).values()]
     ['*', '>']
     """
     known = {name: LOOKS[name] for name in LOOKS if name in mechanisms}
     others = [name for name in mechanisms if name not in LOOKS]
     for place, name in enumerate(others):
         colour, marker = _OTHERS[place % len(_OTHERS)]
-        known[name] = Look(name, colour, marker)
+        known[name] = LineStyle(name, colour, marker)
     return known
 
 

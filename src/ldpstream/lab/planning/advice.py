@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 from ldpstream.lab.numbers import readable
 from ldpstream.lab.planning.costs import Cost, wire_bytes
-from ldpstream.lab.planning.outcome import How, Outcome
+from ldpstream.lab.planning.outcome import OutcomeSource, PlanOutcome
 from ldpstream.lab.planning.reference import ASSUMED
 from ldpstream.lab.planning.target import Target
 
@@ -19,22 +19,22 @@ WEAK_EPSILON = 5.0
 """Above this an observer can be more than 99 % sure of what a device holds."""
 
 WHERE = {
-    How.SIMULATION: "simulated on the sample",
-    How.REFERENCE: "simulated on a reference stream",
+    OutcomeSource.SIMULATION: "simulated on the sample",
+    OutcomeSource.REFERENCE: "simulated on a reference stream",
 }
 
 
-def best_mechanism(outcomes: Sequence[Outcome]) -> Outcome:
+def best_mechanism(outcomes: Sequence[PlanOutcome]) -> PlanOutcome:
     """Return the outcome with the least error; of predicted ones, one that would see a change.
 
     That a stream does not change is an assumption, and a mechanism that asks once in a window has
     the least error under it. A simulation on a real sample needs no such rule.
     """
-    seeing = [one for one in outcomes if one.how is How.SIMULATION or not one.blind]
+    seeing = [one for one in outcomes if one.how is OutcomeSource.SIMULATION or not one.blind]
     return min(seeing or outcomes, key=lambda one: one.rmse)
 
 
-def best_oracle(outcomes: Sequence[Outcome], goal: float | None = None) -> Outcome:
+def best_oracle(outcomes: Sequence[PlanOutcome], goal: float | None = None) -> PlanOutcome:
     """Return the one with the least error, or one that errs hardly more and saves much traffic.
 
     If the best one reaches the goal, so does the one that is returned.
@@ -53,10 +53,10 @@ def best_oracle(outcomes: Sequence[Outcome], goal: float | None = None) -> Outco
 class Advice:
     """A choice among outcomes, and why."""
 
-    chosen: Outcome
-    mechanisms: Sequence[Outcome]
+    chosen: PlanOutcome
+    mechanisms: Sequence[PlanOutcome]
     """One for each pair of mechanism and oracle that was tried first."""
-    oracles: Sequence[Outcome]
+    oracles: Sequence[PlanOutcome]
     """The chosen mechanism with each oracle."""
     cost: Cost
     epsilon: float
@@ -97,7 +97,7 @@ class Advice:
         if not one.mae:
             return ""
         errors = ", ".join(f"{name} {readable(error)}" for name, error in one.mae.items())
-        assumed = f" {ASSUMED}" if one.how is How.REFERENCE else ""
+        assumed = f" {ASSUMED}" if one.how is OutcomeSource.REFERENCE else ""
         return f"Mean absolute errors, in the unit of the range: {errors}.{assumed}"
 
     def _next(self) -> str:
@@ -118,7 +118,7 @@ class Advice:
         if not better or self.chosen.blind:
             return ""
         passed = min(better, key=lambda one: one.rmse)
-        where = "there" if passed.how is How.REFERENCE else "if nothing ever changed"
+        where = "there" if passed.how is OutcomeSource.REFERENCE else "if nothing ever changed"
         return (
             f"{passed.mechanism.upper()} would err {passed.rmse / self.chosen.rmse:.2f} times as "
             f"much {where}, but it sees no change in {1 - passed.looks:.0%} of the timestamps: "

@@ -13,7 +13,7 @@ from ldpstream.arrays import Floats
 from ldpstream.mechanisms.messages import Ask
 
 
-class How(StrEnum):
+class OutcomeSource(StrEnum):
     """The source of an outcome's numbers."""
 
     FORMULA = "formula"
@@ -42,7 +42,7 @@ class AskLog:
 
 
 @dataclass(frozen=True)
-class Outcome:
+class PlanOutcome:
     """One row of a plan. Errors are root mean squared errors of a bin, in the unit of the query.
 
     Those of a distribution are of its quantiles, in the unit of the number.
@@ -52,7 +52,7 @@ class Outcome:
     oracle: str
     rmse: float
     """Over all timestamps, from the first on."""
-    doubt: float | None
+    standard_error: float | None
     """The standard error of `rmse`: 0 if nothing was random, None if a single run cannot tell."""
     settled: float
     """The root mean squared error over the last window only."""
@@ -63,7 +63,7 @@ class Outcome:
     looks: float
     """Share of the timestamps at which anybody is asked: at the others a change goes unseen."""
     report_bytes: int
-    how: How
+    how: OutcomeSource
     mae: Mapping[str, float] = field(default_factory=dict)
     """Of a distribution: the mean absolute errors of its quantiles and mean, by their names."""
 
@@ -90,7 +90,7 @@ class Errors:
         return sqrt(float(self.of_runs.mean()))
 
     @property
-    def doubt(self) -> float | None:
+    def standard_error(self) -> float | None:
         """The standard error of `rmse`: a square root halves a relative error."""
         return self.rmse * self.relative_doubt / 2 if len(self.of_runs) > 1 else None
 
@@ -114,17 +114,19 @@ def outcome(
     users: int,
     window: int,
     report_bytes: int,
-    how: How,
+    how: OutcomeSource,
     unit: float = 1.0,
     mae: Mapping[str, float] | None = None,
-) -> Outcome:
+) -> PlanOutcome:
     """Return the outcome of some runs."""
     asked = np.array([log.reports for log in logs])
-    return Outcome(
+    return PlanOutcome(
         mechanism,
         oracle,
         rmse=unit * errors.rmse,
-        doubt=0.0 if how is How.FORMULA else errors.doubt and unit * errors.doubt,
+        standard_error=0.0
+        if how is OutcomeSource.FORMULA
+        else errors.standard_error and unit * errors.standard_error,
         settled=unit * errors.settled(window),
         reports=float(asked.mean()) / users,
         busiest=int(asked.max()),

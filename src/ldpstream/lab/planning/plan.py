@@ -8,7 +8,7 @@ from typing import Any
 
 from ldpstream.lab.planning.advice import Advice, best_mechanism, best_oracle
 from ldpstream.lab.planning.costs import Cost
-from ldpstream.lab.planning.outcome import Outcome
+from ldpstream.lab.planning.outcome import PlanOutcome
 from ldpstream.lab.planning.shuffling import Shuffled
 from ldpstream.lab.planning.target import (
     Judge,
@@ -35,7 +35,7 @@ AnyOracle = Oracle | Numeric
 
 
 @dataclass(frozen=True)
-class Wish:
+class PlanRequest:
     """The inputs of a plan."""
 
     settings: Settings
@@ -74,7 +74,7 @@ class Plan:
     settings: Settings
     interval_ms: int
     typical: float
-    outcomes: Sequence[Outcome]
+    outcomes: Sequence[PlanOutcome]
     advice: Advice
 
     @property
@@ -106,13 +106,13 @@ class Plan:
             for row in self.rows()
         ]
 
-    def _row(self, one: Outcome) -> dict[str, Any]:
+    def _row(self, one: PlanOutcome) -> dict[str, Any]:
         cost = Cost.of(one, self.interval_ms)
         return {
             "mechanism": one.mechanism,
             "oracle": one.oracle,
             "rmse": one.rmse,
-            "rmse_doubt": one.doubt,
+            "rmse_doubt": one.standard_error,
             "rmse_settled": one.settled,
             "rmse_relative": one.rmse / self.typical,
             **({"mae": dict(one.mae)} if one.mae else {}),
@@ -123,37 +123,39 @@ class Plan:
         }
 
 
-def make_plan(wish: Wish, judge: Judge, done: Callable[[int], None] = lambda _: None) -> Plan:
+def make_plan(
+    request: PlanRequest, judge: Judge, done: Callable[[int], None] = lambda _: None
+) -> Plan:
     """Judge all mechanisms, choose one, and find what the goal takes.
 
     `done` is called for each outcome of the table.
     """
-    judge = Remembering(judge)
-    settings = _found(wish, judge) if wish.find else wish.settings
+    judge = CachingJudge(judge)
+    settings = _found(request, judge) if request.find else request.settings
     outcomes = []
-    for mechanism in wish.mechanisms:
-        for oracle in wish.oracles or (settings.oracle,):
+    for mechanism in request.mechanisms:
+        for oracle in request.oracles or (settings.oracle,):
             outcomes.append(judge(mechanism, replace(settings, oracle=oracle)))
             done(1)
     best = best_mechanism(outcomes)
     alike = [one for one in outcomes if one.mechanism == best.mechanism]
-    for oracle in wish.more_oracles:
+    for oracle in request.more_oracles:
         if oracle.value != best.oracle:
             alike.append(judge(best.mechanism, replace(settings, oracle=oracle)))
             done(1)
-    chosen = best_oracle(alike, wish.goal)
+    chosen = best_oracle(alike, request.goal)
     settings = replace(settings, oracle=settings.query.oracle(chosen.oracle))
     advice = Advice(
         chosen,
         outcomes,
         alike,
-        Cost.of(chosen, wish.interval_ms),
+        Cost.of(chosen, request.interval_ms),
         float(settings.epsilon),
-        wish.windows,
-        _target(wish, judge, chosen, settings),
+        request.windows,
+        _target(request, judge, chosen, settings),
     )
     shown = [*outcomes, *(one for one in alike if one not in outcomes)]
-    return Plan(settings, wish.interval_ms, wish.typical, shown, advice)
+    return Plan(settings, request.interval_ms, request.typical, shown, advice)
 
 
 def oracles_for(query: Query) -> Iterable[AnyOracle]:
@@ -172,40 +174,42 @@ def one_report_has_all(mechanism: str) -> bool:
     return recipe(mechanism).division is not BudgetDivision
 
 
-def _found(wish: Wish, judge: Judge) -> Settings:
+def _found(request: PlanRequest, judge: Judge) -> Settings:
     """Return the settings with the guess replaced by the least value that reaches the goal."""
-    assert wish.goal is not None
-    guessed = [judge(mechanism, wish.settings) for mechanism in wish.mechanisms]
+    assert request.goal is not None
+    guessed = [judge(mechanism, request.settings) for mechanism in request.mechanisms]
     mechanism = best_mechanism(guessed).mechanism
-    if wish.find == "users":
-        users = enough_users(judge, mechanism, wish.settings, wish.goal)
+    if request.find == "users":
+        users = enough_users(judge, mechanism, request.settings, request.goal)
         if users is not None:
-            return replace(wish.settings, users=users)
+            return replace(request.settings, users=users)
     else:
-        epsilon = enough_epsilon(judge, mechanism, wish.settings, wish.goal)
+        epsilon = enough_epsilon(judge, mechanism, request.settings, request.goal)
         if epsilon is not None:
-            return replace(wish.settings, epsilon=epsilon)
-    raise unreachable(mechanism, wish.settings, wish.goal)
+            return replace(request.settings, epsilon=epsilon)
+    raise unreachable(mechanism, request.settings, request.goal)
 
 
-def _target(wish: Wish, judge: Judge, chosen: Outcome, settings: Settings) -> Target | None:
-    if wish.goal is None:
+def _target(
+    request: PlanRequest, judge: Judge, chosen: PlanOutcome, settings: Settings
+) -> Target | None:
+    if request.goal is None:
         return None
-    if wish.find:
-        reached = chosen.rmse <= wish.goal
-        return Target(wish.goal, reached, settings.users, settings.epsilon)
-    return aim(judge, chosen.mechanism, settings, wish.goal, chosen.rmse)
+    if request.find:
+        reached = chosen.rmse <= request.goal
+        return Target(request.goal, reached, settings.users, settings.epsilon)
+    return aim(judge, chosen.mechanism, settings, request.goal, chosen.rmse)
 
 
-class Remembering:
+class CachingJudge:
     """A judge that caches the outcomes of another one."""
 
     def __init__(self, judge: Judge) -> None:
         self._judge = judge
-        self._known: dict[tuple[str, Settings], Outcome] = {}
+        self._known: dict[tuple[str, Settings], PlanOutcome] = {}
         self.most_users = judge.most_users
 
-    def __call__(self, mechanism: str, settings: Settings) -> Outcome:
+    def __call__(self, mechanism: str, settings: Settings) -> PlanOutcome:
         if (mechanism, settings) not in self._known:
             self._known[mechanism, settings] = self._judge(mechanism, settings)
         return self._known[mechanism, settings]

@@ -20,8 +20,8 @@ import numpy as np
 
 from ldpstream.arrays import Floats
 from ldpstream.lab.planning.copies import Copies
-from ldpstream.lab.planning.outcome import AskLog, Errors, How, Outcome, outcome
-from ldpstream.lab.planning.still import Still
+from ldpstream.lab.planning.outcome import AskLog, Errors, OutcomeSource, PlanOutcome, outcome
+from ldpstream.lab.planning.still_stream import StillStream
 from ldpstream.mechanisms.filtered import Filtered
 from ldpstream.mechanisms.mechanism import Mechanism, drive
 from ldpstream.mechanisms.messages import Ask, Release, Tally
@@ -49,7 +49,7 @@ class Prediction:
     seed: int = 0
     most_users: int = 10**9
 
-    def __call__(self, mechanism: str, settings: Settings) -> Outcome:
+    def __call__(self, mechanism: str, settings: Settings) -> PlanOutcome:
         """Return the outcome of a named mechanism.
 
         >>> from ldpstream.privacy.epsilon import Epsilon
@@ -59,7 +59,7 @@ class Prediction:
         """
         way = _way(mechanism)
         built = recipe(mechanism).build(settings)
-        still = Still.under(built.noise)
+        still = StillStream.under(built.noise)
         errors, logs = way(partial(recipe(mechanism).build, settings), still, self)
         return outcome(
             mechanism,
@@ -69,13 +69,13 @@ class Prediction:
             users=settings.users,
             window=settings.window,
             report_bytes=report_bytes(built),
-            how=How.FORMULA if way is by_formula else How.REHEARSAL,
+            how=OutcomeSource.FORMULA if way is by_formula else OutcomeSource.REHEARSAL,
             unit=settings.query.unit,
         )
 
 
 Build = Callable[[], Mechanism]
-Way = Callable[[Build, Still, Prediction], tuple[Errors, list[AskLog]]]
+Way = Callable[[Build, StillStream, Prediction], tuple[Errors, list[AskLog]]]
 
 
 def _way(mechanism: str) -> Way:
@@ -95,7 +95,7 @@ def report_bytes(mechanism: Mechanism) -> int:
     return size
 
 
-def by_formula(build: Build, still: Still, plan: Prediction) -> tuple[Errors, list[AskLog]]:
+def by_formula(build: Build, still: StillStream, plan: Prediction) -> tuple[Errors, list[AskLog]]:
     """Predict from tallies that equal the truth: a release's variance is its expected error."""
     mechanism, log = build(), AskLog()
     # The asks are the same in every window.
@@ -104,7 +104,7 @@ def by_formula(build: Build, still: Still, plan: Prediction) -> tuple[Errors, li
     return Errors.of([np.array(variances)]), [log]
 
 
-def by_copies(build: Build, still: Still, plan: Prediction) -> tuple[Errors, list[AskLog]]:
+def by_copies(build: Build, still: StillStream, plan: Prediction) -> tuple[Errors, list[AskLog]]:
     mechanism, log = build(), AskLog()
     assert isinstance(mechanism, Filtered)
     rng = np.random.default_rng(plan.seed)
@@ -120,7 +120,7 @@ def by_copies(build: Build, still: Still, plan: Prediction) -> tuple[Errors, lis
     return Errors.of(list(np.array(table).T)), [log]
 
 
-def _only_ask(mechanism: Mechanism, t: int, log: AskLog, still: Still) -> Ask:
+def _only_ask(mechanism: Mechanism, t: int, log: AskLog, still: StillStream) -> Ask:
     asks: list[Ask] = []
 
     def answer(ask: Ask) -> Tally:
@@ -138,7 +138,7 @@ def _reweighed(mechanism: Mechanism, tally: Tally, ask: Ask, copies: Copies) -> 
     return np.broadcast_to(variance, copies.estimate.shape)
 
 
-def by_rehearsal(build: Build, still: Still, plan: Prediction) -> tuple[Errors, list[AskLog]]:
+def by_rehearsal(build: Build, still: StillStream, plan: Prediction) -> tuple[Errors, list[AskLog]]:
     seeds = np.random.SeedSequence(plan.seed)
     table: list[Floats] = []
     logs: list[AskLog] = []
@@ -155,7 +155,7 @@ def by_rehearsal(build: Build, still: Still, plan: Prediction) -> tuple[Errors, 
 
 
 def _run(
-    mechanism: Mechanism, still: Still, timestamps: int, rng: np.random.Generator
+    mechanism: Mechanism, still: StillStream, timestamps: int, rng: np.random.Generator
 ) -> tuple[Floats, AskLog]:
     log = AskLog()
     answer = partial(still.draw, rng=rng)
@@ -176,6 +176,6 @@ def _step(mechanism: Mechanism, t: int, log: AskLog, answer: Callable[[Ask], Tal
     return drive(mechanism.step(t), noting)
 
 
-def _squared(values: Floats, still: Still) -> Floats:
+def _squared(values: Floats, still: StillStream) -> Floats:
     """Return the squared error, averaged over the bins."""
     return np.asarray(np.mean((values - still.truth) ** 2, axis=-1))

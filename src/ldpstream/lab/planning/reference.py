@@ -6,7 +6,7 @@ no variance of a report says it. So the real mechanism is simulated on a stream 
 
 from __future__ import annotations
 
-from ldpstream.lab.planning.outcome import How
+from ldpstream.lab.planning.outcome import OutcomeSource
 from ldpstream.lab.planning.sample import Sample
 from ldpstream.streams.synthetic import latency
 
@@ -22,4 +22,4 @@ ASSUMED = (
 def on_reference(levels: int, timestamps: int, repeats: int, seed: int) -> Sample:
     """Return a judge that simulates mechanisms on the stream `latency`, scaled to the range."""
     stream = latency(timestamps=timestamps, steps=levels - 1)
-    return Sample(stream, repeats, seed, how=How.REFERENCE)
+    return Sample(stream, repeats, seed, how=OutcomeSource.REFERENCE)

@@ -8,8 +8,8 @@ from dataclasses import dataclass
 import numpy as np
 
 from ldpstream.arrays import Floats
-from ldpstream.lab.fleet import Fleet
-from ldpstream.lab.planning.outcome import AskLog, Errors, How, Outcome, outcome
+from ldpstream.lab.fleet import LabFleet
+from ldpstream.lab.planning.outcome import AskLog, Errors, OutcomeSource, PlanOutcome, outcome
 from ldpstream.lab.planning.predict import report_bytes
 from ldpstream.lab.simulation import Progress, run
 from ldpstream.mechanisms.messages import Ask, Tally
@@ -30,16 +30,16 @@ class Sample:
     progress: Progress | None = None
     most_users: int = 10**7
     """A limit, since a simulated fleet takes memory for each user."""
-    how: How = How.SIMULATION
+    how: OutcomeSource = OutcomeSource.SIMULATION
 
-    def __call__(self, mechanism: str, settings: Settings) -> Outcome:
+    def __call__(self, mechanism: str, settings: Settings) -> PlanOutcome:
         stream = resized(self.stream, settings.users, self.seed)
         query = settings.query
         table, logs, absolute = [], [], []
         for sequence in np.random.SeedSequence(self.seed).spawn(self.repeats):
             rng = np.random.default_rng(sequence)
             built = build(mechanism, settings)
-            fleet = Watched(Fleet.of(built, rng))
+            fleet = LoggedFleet(LabFleet.of(built, rng))
             done = run(stream, built, rng, self.progress, fleet, query)
             errors = done.released - done.truth
             table.append((errors[:, _judged(query)] ** 2).mean(axis=1))
@@ -70,10 +70,10 @@ def _by_name(query: Query, errors: Floats) -> dict[str, float]:
     return dict(zip((*QUANTILES, MEAN), errors[query.bins :].tolist(), strict=True))
 
 
-class Watched:
+class LoggedFleet:
     """A fleet whose asks are logged."""
 
-    def __init__(self, fleet: Fleet) -> None:
+    def __init__(self, fleet: LabFleet) -> None:
         self._fleet = fleet
         self.log = AskLog()
 

@@ -8,7 +8,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from ldpstream.durations import spelled
-from ldpstream.lab.planning.outcome import Outcome
+from ldpstream.lab.planning.outcome import PlanOutcome
 from ldpstream.lab.planning.subject import Subject
 from ldpstream.mechanisms.queries import DistributionQuery, MeanQuery
 from ldpstream.mechanisms.registry import usual_selection
@@ -29,7 +29,7 @@ class StreamFile:
     subject: Subject
     settings: Settings
     interval_ms: int
-    chosen: Outcome
+    chosen: PlanOutcome
     reasons: Sequence[str]
     attributes: Attributes | None = None
     """The public attributes of devices, if figures are to be broken down."""

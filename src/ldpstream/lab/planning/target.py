@@ -9,7 +9,7 @@ from typing import Protocol
 
 from ldpstream.errors import Mistake, Problem
 from ldpstream.lab.numbers import readable
-from ldpstream.lab.planning.outcome import Outcome
+from ldpstream.lab.planning.outcome import PlanOutcome
 from ldpstream.lab.planning.search import round_up, smallest
 from ldpstream.mechanisms.settings import Settings
 from ldpstream.privacy.epsilon import Epsilon
@@ -25,7 +25,7 @@ class Judge(Protocol):
         """The largest fleet it can judge."""
         ...
 
-    def __call__(self, mechanism: str, settings: Settings) -> Outcome: ...
+    def __call__(self, mechanism: str, settings: Settings) -> PlanOutcome: ...
 
 
 def read_goal(text: str, typical: float) -> float:

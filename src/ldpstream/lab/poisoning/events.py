@@ -12,11 +12,11 @@ from enum import StrEnum
 import numpy as np
 
 from ldpstream.domain import Domain
-from ldpstream.lab.poisoning.fleet import Campaign, Plan, PoisonedFleet
+from ldpstream.lab.poisoning.fleet import AttackPlan, Campaign, PoisonedFleet
 from ldpstream.lab.simulation import run
 from ldpstream.mechanisms.adaptive import Adaptive
 from ldpstream.mechanisms.classic.pegasus import Pegasus
-from ldpstream.mechanisms.classic.sampler import Sampler
+from ldpstream.mechanisms.classic.sampler import AdaptiveSampler
 from ldpstream.mechanisms.registry import build, recipe
 from ldpstream.mechanisms.settings import Settings
 from ldpstream.privacy.epsilon import Epsilon
@@ -26,7 +26,7 @@ LABEL = 1
 
 
 @dataclass(frozen=True)
-class Watched:
+class WatchedStream:
     """A stream of two labels, of which one is watched for an event."""
 
     users: int = 200_000
@@ -84,12 +84,14 @@ class EventOutcome:
     """Until the event ends."""
 
 
-def plan_of(mechanism: str, scheme: Scheme, share: float, watched: Watched) -> Plan | None:
+def plan_of(
+    mechanism: str, scheme: Scheme, share: float, watched: WatchedStream
+) -> AttackPlan | None:
     """Return what fakes do to this mechanism; None where it decides nothing they could bend.
 
-    >>> plan_of("lpu", Scheme.WASTE, 0.1, Watched()) is None
+    >>> plan_of("lpu", Scheme.WASTE, 0.1, WatchedStream()) is None
     True
-    >>> str(plan_of("fast", Scheme.WASTE, 0.1, Watched()).campaign)
+    >>> str(plan_of("fast", Scheme.WASTE, 0.1, WatchedStream()).campaign)
     'swing'
     """
     allocation = recipe(mechanism).allocation
@@ -98,15 +100,15 @@ def plan_of(mechanism: str, scheme: Scheme, share: float, watched: Watched) -> P
     before = watched.first - watched.window, watched.first - 1
     match scheme:
         case Scheme.FAKE:
-            return Plan(Campaign.RAISE, share, LABEL, *during)
+            return AttackPlan(Campaign.RAISE, share, LABEL, *during)
         case Scheme.HIDE:
-            return Plan(Campaign.LOWER, share, LABEL, *during)
+            return AttackPlan(Campaign.LOWER, share, LABEL, *during)
         case Scheme.WASTE if probes:
-            return Plan(Campaign.FORCE, share, LABEL, *before)
-        case Scheme.WASTE if issubclass(allocation, Sampler):
-            return Plan(Campaign.SWING, share, LABEL, *before)
+            return AttackPlan(Campaign.FORCE, share, LABEL, *before)
+        case Scheme.WASTE if issubclass(allocation, AdaptiveSampler):
+            return AttackPlan(Campaign.SWING, share, LABEL, *before)
         case Scheme.FREEZE if probes:
-            return Plan(Campaign.SUPPRESS, share, LABEL, *during)
+            return AttackPlan(Campaign.SUPPRESS, share, LABEL, *during)
         case _:
             return None
 
@@ -116,12 +118,12 @@ def attack_event(
     scheme: Scheme,
     share: float,
     *,
-    watched: Watched | None = None,
+    watched: WatchedStream | None = None,
     repeats: int = 3,
     seed: int = 0,
 ) -> EventOutcome | None:
     """Simulate a mechanism while this share of the devices attacks; None if nothing can be bent."""
-    watched = watched or Watched()
+    watched = watched or WatchedStream()
     plan = plan_of(mechanism, scheme, share, watched)
     if plan is None:
         return None

@@ -40,7 +40,7 @@ class Campaign(StrEnum):
 
 
 @dataclass(frozen=True)
-class Plan:
+class AttackPlan:
     """A campaign, and how much of the fleet takes part."""
 
     campaign: Campaign
@@ -65,7 +65,7 @@ class PoisonedFleet:
     def __init__(
         self,
         mechanism: Mechanism,
-        plan: Plan,
+        plan: AttackPlan,
         rng: np.random.Generator,
         make_turns: MakeTurns = asked_turns,
     ) -> None:

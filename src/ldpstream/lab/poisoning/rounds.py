@@ -36,7 +36,7 @@ class Setting:
 
 
 @dataclass(frozen=True)
-class Outcome:
+class RoundOutcome:
     """Means over repeats."""
 
     oracle: Oracle
@@ -61,7 +61,7 @@ def poison(
     repeats: int,
     seed: int,
     copies: int = 1,
-) -> Outcome:
+) -> RoundOutcome:
     """Repeat a round in which `share` of the devices are fake and send `copies` reports each."""
     collector = oracle.collector(setting.labels, setting.epsilon)
     truth = setting.truth
@@ -79,7 +79,7 @@ def poison(
             )
         )
     bias, normalised_bias, mse, alarms = np.array(figures, float).mean(axis=0).tolist()
-    return Outcome(oracle, attack, share, bias, normalised_bias, mse, alarms)
+    return RoundOutcome(oracle, attack, share, bias, normalised_bias, mse, alarms)
 
 
 def _reports(

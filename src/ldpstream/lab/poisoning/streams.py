@@ -7,7 +7,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from ldpstream.domain import Domain
-from ldpstream.lab.poisoning.fleet import Plan, PoisonedFleet
+from ldpstream.lab.poisoning.fleet import AttackPlan, PoisonedFleet
 from ldpstream.lab.poisoning.turns import MakeTurns, asked_turns
 from ldpstream.lab.simulation import run
 from ldpstream.mechanisms.registry import build
@@ -41,7 +41,7 @@ class StreamOutcome:
     """Means over repeats."""
 
     mechanism: str
-    plan: Plan
+    plan: AttackPlan
     bias: float
     """Of the target: while the attack lasts; if it has no end, over the second half."""
     mse: float
@@ -56,7 +56,7 @@ class StreamOutcome:
 
 def poison_stream(
     mechanism: str,
-    plan: Plan,
+    plan: AttackPlan,
     *,
     source: CountsStream | None = None,
     users: int = 20_000,

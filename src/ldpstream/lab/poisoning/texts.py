@@ -18,7 +18,7 @@ from ldpstream.privacy.epsilon import Epsilon
 from ldpstream.streams.words import words
 from ldpstream.vocabulary.collector import without_flood
 from ldpstream.vocabulary.device import Vocabulary
-from ldpstream.vocabulary.evidence import Columns
+from ldpstream.vocabulary.evidence import ColumnCounts
 from ldpstream.vocabulary.kernels import Texts
 
 TARGET = b"zzzzz"
@@ -53,7 +53,7 @@ class Fakes:
         self._each = number / (window * len(vocabulary.groups))
         self._device, self._rng = Device(vocabulary.buckets, epsilon), rng
 
-    def report(self, honest: list[Columns]) -> list[Columns]:
+    def report(self, honest: list[ColumnCounts]) -> list[ColumnCounts]:
         """Return the columns of a timestamp, with theirs, as a collector reads them."""
         return [
             without_flood(
@@ -62,18 +62,18 @@ class Fakes:
             for number, one in enumerate(honest)
         ]
 
-    def _of(self, group: int, fakes: int) -> Columns:
+    def _of(self, group: int, fakes: int) -> ColumnCounts:
         match self._attack:
             case TextAttack.NONE:
-                return Columns.none()
+                return ColumnCounts.none()
             case TextAttack.FLOOD:
-                return Columns.of(np.zeros(fakes, np.uint32))
+                return ColumnCounts.of(np.zeros(fakes, np.uint32))
         one = self._vocabulary.groups[group]
         bucket = Texts.of([TARGET]).buckets(one.seed, self._vocabulary.buckets, one.length)
         lies = self._attack is TextAttack.LIE
         keeps = threshold(float(self._device.p)) if lies else ALWAYS
         seed, values = draw_seed(self._rng), np.repeat(bucket, fakes)
-        return Columns.of(drawn_columns(values, self._device.columns, keeps, seed))
+        return ColumnCounts.of(drawn_columns(values, self._device.columns, keeps, seed))
 
 
 @dataclass(frozen=True)
@@ -105,7 +105,7 @@ def poison(
     number = round(share / (1 - share) * users)
     fakes = Fakes(attack, number, vocabulary, size, window, rng)
     following = Following(vocabulary, size, window, users + number)
-    rounds: list[list[Columns]] = []
+    rounds: list[list[ColumnCounts]] = []
     for t in range(1, KEPT_WINDOWS * window + 1):
         rounds.append(fakes.report(fleet.report(t)))
         listed = following.step(t, rounds[-1])

@@ -12,13 +12,13 @@ import numpy as np
 
 from ldpstream.lab.promises.dyadic import dyadic_releases
 from ldpstream.lab.promises.memoised import lifetime, memoised_releases
-from ldpstream.lab.promises.settled import Settled
+from ldpstream.lab.promises.persistent_ranking import PersistentRanking
 from ldpstream.lab.simulation import simulate
 from ldpstream.streams.stream import CountsStream
 from ldpstream.streams.synthetic import sin
 
 
-class Promise(StrEnum):
+class PrivacyUnit(StrEnum):
     """What is protected with epsilon."""
 
     EVENT = "event level"
@@ -43,10 +43,10 @@ class Case:
 
 
 @dataclass(frozen=True)
-class Compared:
+class PromiseCost:
     """One way to keep a promise: how far its releases are off, and what a person pays over time."""
 
-    promise: Promise
+    promise: PrivacyUnit
     how: str
     mse: float
     error: float
@@ -55,30 +55,30 @@ class Compared:
     """The epsilon of a person's reports of the first t timestamps, or None without a promise."""
 
 
-def compare(case: Case, repeats: int = 5, seed: int = 0) -> Iterator[Compared]:
+def compare(case: Case, repeats: int = 5, seed: int = 0) -> Iterator[PromiseCost]:
     """Yield every promise with its error on the stream."""
     horizon, epsilon, window = case.stream.timestamps, case.epsilon, case.window
     within = partial(_within, horizon, epsilon)
     often = partial(_every, epsilon, window)
-    yield _simulated(case, Promise.EVENT, "lbu", 1, partial(_every, epsilon, 1), repeats, seed)
+    yield _simulated(case, PrivacyUnit.EVENT, "lbu", 1, partial(_every, epsilon, 1), repeats, seed)
     for name in ("lpu", "lpf"):
-        yield _simulated(case, Promise.WINDOW, name, window, often, repeats, seed)
+        yield _simulated(case, PrivacyUnit.WINDOW, name, window, often, repeats, seed)
     rngs = [np.random.default_rng(one) for one in np.random.SeedSequence(seed).spawn(repeats)]
-    fleets = [(Settled.of(case.stream, rng), rng) for rng in rngs]
+    fleets = [(PersistentRanking.of(case.stream, rng), rng) for rng in rngs]
     capped = partial(_capped, often, lifetime(case.permanent))
     yield _of_runs(
         case,
-        Promise.LIFETIME,
+        PrivacyUnit.LIFETIME,
         "memoised answers",
         [memoised_releases(one, epsilon, window, case.permanent, rng) for one, rng in fleets],
         capped,
     )
     for name in ("lpu", "lpf"):
-        yield _simulated(case, Promise.USER, name, horizon, within, repeats, seed)
+        yield _simulated(case, PrivacyUnit.USER, name, horizon, within, repeats, seed)
     changes = max(one.most_changes() for one, _ in fleets)
     yield _of_runs(
         case,
-        Promise.USER,
+        PrivacyUnit.USER,
         f"dyadic sums, at most {changes} changes",
         [dyadic_releases(one, epsilon, changes, rng) for one, rng in fleets],
         within,
@@ -87,13 +87,13 @@ def compare(case: Case, repeats: int = 5, seed: int = 0) -> Iterator[Compared]:
 
 def _simulated(
     case: Case,
-    promise: Promise,
+    promise: PrivacyUnit,
     name: str,
     window: int,
     spent: Callable[[int], float | None],
     repeats: int,
     seed: int,
-) -> Compared:
+) -> PromiseCost:
     done = simulate(
         case.stream,
         name,
@@ -109,15 +109,15 @@ def _simulated(
 
 def _of_runs(
     case: Case,
-    promise: Promise,
+    promise: PrivacyUnit,
     how: str,
     released: list[np.ndarray],
     spent: Callable[[int], float | None],
-) -> Compared:
+) -> PromiseCost:
     truth = case.stream.table[:, 1] / case.stream.users
     errors = [float(np.mean((one - truth) ** 2)) for one in released]
     spread = float(np.std(errors, ddof=1)) if len(errors) > 1 else 0.0
-    return Compared(promise, how, float(np.mean(errors)), spread / len(errors) ** 0.5, spent)
+    return PromiseCost(promise, how, float(np.mean(errors)), spread / len(errors) ** 0.5, spent)
 
 
 def _every(epsilon: float, window: int, t: int) -> float:

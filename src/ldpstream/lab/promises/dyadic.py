@@ -13,11 +13,11 @@ from math import exp
 import numpy as np
 
 from ldpstream.arrays import Counts, Floats
-from ldpstream.lab.promises.settled import Settled
+from ldpstream.lab.promises.persistent_ranking import PersistentRanking
 
 
 def dyadic_releases(
-    users: Settled, epsilon: float, changes: int, rng: np.random.Generator
+    users: PersistentRanking, epsilon: float, changes: int, rng: np.random.Generator
 ) -> Floats:
     """Return the estimated share of label 1 at each timestamp; the horizon is the stream's end."""
     levels = users.timestamps.bit_length()  # of blocks of 1, 2, 4, ... that fit into the horizon
@@ -35,7 +35,7 @@ def dyadic_releases(
     return np.array([_sum_up(blocks, t) for t in range(1, users.timestamps + 1)])
 
 
-def _kept_changes(users: Settled, chosen: Counts) -> tuple[Floats, Floats]:
+def _kept_changes(users: PersistentRanking, chosen: Counts) -> tuple[Floats, Floats]:
     """Return when the chosen change of each user happens, 0 if it never does, and its sign."""
     number, when, sign = (np.zeros(users.users) for _ in range(3))
     for t in range(1, users.timestamps + 1):

@@ -13,14 +13,18 @@ from math import exp
 import numpy as np
 
 from ldpstream.arrays import Floats
-from ldpstream.lab.promises.settled import Settled
+from ldpstream.lab.promises.persistent_ranking import PersistentRanking
 from ldpstream.lab.roster import Roster
 
 LABELS = 2
 
 
 def memoised_releases(
-    users: Settled, epsilon: float, window: int, permanent: float, rng: np.random.Generator
+    users: PersistentRanking,
+    epsilon: float,
+    window: int,
+    permanent: float,
+    rng: np.random.Generator,
 ) -> Floats:
     """Return the estimated share of label 1 at each timestamp, from N/w reports each."""
     kept = rng.random((LABELS, users.users)) < keeps(permanent)

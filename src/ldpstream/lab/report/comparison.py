@@ -14,8 +14,8 @@ from ldpstream.lab.files import csv_text, write_whole
 from ldpstream.lab.metrics import MRE_FLOOR
 from ldpstream.lab.recommendation import Recommendation, interval
 from ldpstream.lab.report.content import streams_grid
-from ldpstream.lab.report.grid import Grid
 from ldpstream.lab.report.page import Section, figure, made_by, page, paragraph, table
+from ldpstream.lab.report.report_table import ReportTable
 from ldpstream.lab.results import CURVES, Row
 from ldpstream.lab.simulation import Simulation
 from ldpstream.streams.stream import Stream
@@ -81,7 +81,7 @@ def _releases(runs: Sequence[Simulation], folder: Path) -> Section:
         (display_name(one.mechanism), *(_share(one.mean(kind)) for kind in COVERAGES))
         for one in runs
     ]
-    coverages = Grid(("coverage of", *COVERAGES.values()), rows)
+    coverages = ReportTable(("coverage of", *COVERAGES.values()), rows)
     return Section(RELEASES, "What is released", (figure(svg, RELEASES, caption), table(coverages)))
 
 
@@ -89,7 +89,7 @@ def _share(part: float | None) -> str:
     return "none" if part is None or isnan(part) else f"{part:.3f}"
 
 
-def ranking_grid(advice: Recommendation) -> Grid:
+def ranking_grid(advice: Recommendation) -> ReportTable:
     """Return the mechanisms; an interval is that of paired differences, repeat by repeat."""
     columns = ("mechanism", "error (MRE)", "times the best", "95 % interval", "differs", "best in")
     rows: list[tuple[object, ...]] = [
@@ -109,7 +109,7 @@ def ranking_grid(advice: Recommendation) -> Grid:
         for one in advice.ranking
     ]
     more = ("absolute error", "reports per user and timestamp", "coverage", "AUC per label")
-    return Grid((*columns, *more, "AUC, pooled"), rows)
+    return ReportTable((*columns, *more, "AUC, pooled"), rows)
 
 
 def _section(chart: Chart, folder: Path) -> Section:

@@ -8,9 +8,9 @@ from collections.abc import Sequence
 from ldpstream.compiled import cores
 from ldpstream.lab.figures.style import display_name
 from ldpstream.lab.metrics import MRE_FLOOR
-from ldpstream.lab.report.grid import Grid
+from ldpstream.lab.report.report_table import ReportTable
 from ldpstream.lab.reproduction.analysis.exhibit import Analysis, summaries
-from ldpstream.lab.reproduction.claims import Judged
+from ldpstream.lab.reproduction.claims import JudgedClaim
 from ldpstream.lab.reproduction.judges.communication import NEAR
 from ldpstream.lab.reproduction.run import Reproduction, Timing
 from ldpstream.lab.reproduction.table2 import Table2
@@ -36,7 +36,7 @@ SHARED_RUNS = (
 )
 
 
-def outcome(judged: Sequence[Judged]) -> str:
+def outcome(judged: Sequence[JudgedClaim]) -> str:
     held = sum(one.verdict.holds for one in judged)
     return f"{held} of {len(judged)} claims of the paper hold in these data."
 
@@ -50,12 +50,12 @@ def method(result: Reproduction) -> str:
     )
 
 
-def numbers(one: Judged) -> str:
+def numbers(one: JudgedClaim) -> str:
     """Say what was compared, and what to bear in mind where the claim does not hold."""
     return f"{one.verdict.compared}. {one.row()['note']}".strip()
 
 
-def table2_grid(table: Table2) -> Grid:
+def table2_grid(table: Table2) -> ReportTable:
     """Return only the cells that the paper has too; the CSV has all."""
     columns = ("ε, w", "stream", "mechanism", "paper", "ours ± sd", "deviation")
     rows: list[tuple[object, ...]] = [
@@ -69,7 +69,7 @@ def table2_grid(table: Table2) -> Grid:
         )
         for cell in table.printed()
     ]
-    return Grid(columns, rows)
+    return ReportTable(columns, rows)
 
 
 def mechanisms(names: str) -> str:
@@ -77,7 +77,7 @@ def mechanisms(names: str) -> str:
     return ", ".join(map(display_name, names.split(", ")))
 
 
-def analysis_grid(analysis: Analysis) -> Grid:
+def analysis_grid(analysis: Analysis) -> ReportTable:
     """Return a row for each formula and mechanism; the CSV has every setting."""
     columns = ("formula", "mechanism", "settings", "least", "median", "most")
     rows: list[tuple[object, ...]] = [
@@ -89,15 +89,15 @@ def analysis_grid(analysis: Analysis) -> Grid:
         )
         for one in summaries(analysis)
     ]
-    return Grid(columns, rows)
+    return ReportTable(columns, rows)
 
 
-def streams_grid(streams: Sequence[Stream]) -> Grid:
+def streams_grid(streams: Sequence[Stream]) -> ReportTable:
     rows: list[tuple[object, ...]] = [
         (stream.name, f"{stream.users:,}", stream.timestamps, len(stream.domain), origin(stream))
         for stream in streams
     ]
-    return Grid(("stream", "users", "timestamps", "labels", "what it is"), rows)
+    return ReportTable(("stream", "users", "timestamps", "labels", "what it is"), rows)
 
 
 def origin(stream: Stream) -> str:
@@ -117,9 +117,9 @@ def machine() -> str:
     return f"Measured on {cores()} cores, {platform.machine()}, Python {python}."
 
 
-def timings_grid(timings: Sequence[Timing]) -> Grid:
+def timings_grid(timings: Sequence[Timing]) -> ReportTable:
     rows: list[tuple[object, ...]] = [
         (timing.name, timing.runs, f"{timing.wall:.1f}", f"{timing.computing:.1f}")
         for timing in timings
     ]
-    return Grid(("experiment", "runs", "waited for, s", "computing, s"), rows)
+    return ReportTable(("experiment", "runs", "waited for, s", "computing, s"), rows)

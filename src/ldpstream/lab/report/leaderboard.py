@@ -10,12 +10,12 @@ from ldpstream import __version__
 from ldpstream.lab.figures.heat import draw_heat
 from ldpstream.lab.figures.style import display_name
 from ldpstream.lab.files import csv_text, write_whole
-from ldpstream.lab.leaderboard import Leaderboard, Place, Standing, standings
+from ldpstream.lab.leaderboard import Leaderboard, MechanismStanding, Place, standings
 from ldpstream.lab.metrics import MRE_FLOOR
 from ldpstream.lab.report import markdown
 from ldpstream.lab.report.content import machine, streams_grid
-from ldpstream.lab.report.grid import Grid
 from ldpstream.lab.report.page import Html, Section, figure, made_by, page, paragraph, table
+from ldpstream.lab.report.report_table import ReportTable
 
 TITLE = "Leaderboard: every mechanism on every stream, under the same promise"
 NAME = "leaderboard"
@@ -34,7 +34,7 @@ READING = (
 
 
 @dataclass(frozen=True)
-class Finished:
+class FinishedLeaderboard:
     """A leaderboard with its figures, and what the page says of how it was made."""
 
     board: Leaderboard
@@ -44,7 +44,7 @@ class Finished:
     """Waited for, without the runs that were cached."""
 
     @property
-    def standings(self) -> list[Standing]:
+    def standings(self) -> list[MechanismStanding]:
         return standings(self.places)
 
     def lead(self) -> str:
@@ -68,7 +68,7 @@ class Finished:
         )
 
 
-def write_leaderboard(done: Finished, folder: Path, also: Path | None = None) -> Path:
+def write_leaderboard(done: FinishedLeaderboard, folder: Path, also: Path | None = None) -> Path:
     """Write `leaderboard.html`, its CSV and its picture; return the HTML file.
 
     `also` is a Markdown file for the same page, with links into the folder.
@@ -96,7 +96,7 @@ def write_leaderboard(done: Finished, folder: Path, also: Path | None = None) ->
     return write_whole(folder / f"{NAME}.html", page(TITLE, lead, sections))
 
 
-def _draw(done: Finished, folder: Path) -> None:
+def _draw(done: FinishedLeaderboard, folder: Path) -> None:
     factors = {
         (display_name(place.mechanism), place.entry.name): place.factor for place in done.places
     }
@@ -105,7 +105,7 @@ def _draw(done: Finished, folder: Path) -> None:
     draw_heat(factors, rows, columns, folder / NAME)
 
 
-def _markdown(done: Finished, place: str) -> str:
+def _markdown(done: FinishedLeaderboard, place: str) -> str:
     parts = [
         f"# {TITLE}",
         done.lead(),
@@ -124,7 +124,7 @@ def _markdown(done: Finished, place: str) -> str:
     return "\n\n".join(parts) + "\n"
 
 
-def _standings_grid(found: Sequence[Standing]) -> Grid:
+def _standings_grid(found: Sequence[MechanismStanding]) -> ReportTable:
     columns = ("mechanism", "MSE / best", "best on", "MRE / best", "coverage", "AUC", "CFPU")
     rows: list[tuple[object, ...]] = [
         (
@@ -139,10 +139,10 @@ def _standings_grid(found: Sequence[Standing]) -> Grid:
         )
         for one in found
     ]
-    return Grid((*columns, "CPU ms per timestamp"), rows)
+    return ReportTable((*columns, "CPU ms per timestamp"), rows)
 
 
-def _by_stream(done: Finished) -> list[tuple[str, Grid]]:
+def _by_stream(done: FinishedLeaderboard) -> list[tuple[str, ReportTable]]:
     columns = (
         "mechanism",
         "MSE",
@@ -171,15 +171,15 @@ def _by_stream(done: Finished) -> list[tuple[str, Grid]]:
             for one in done.places
             if one.entry is entry
         ]
-        grids.append((f"{entry.name} ({entry.kind})", Grid(columns, rows)))
+        grids.append((f"{entry.name} ({entry.kind})", ReportTable(columns, rows)))
     return grids
 
 
-def _streams(done: Finished) -> Grid:
+def _streams(done: FinishedLeaderboard) -> ReportTable:
     entries = done.board.entries
     grid = streams_grid([entry.stream for entry in entries])
     rows = [(entry.name, *row[1:]) for entry, row in zip(entries, grid.rows, strict=True)]
-    return Grid(grid.columns, rows)
+    return ReportTable(grid.columns, rows)
 
 
 def _csv(places: Sequence[Place]) -> str:

@@ -9,7 +9,7 @@ from ldpstream.lab.figures import Chart
 from ldpstream.lab.files import write_whole
 from ldpstream.lab.provenance import made_with
 from ldpstream.lab.report import content
-from ldpstream.lab.report.grid import Grid
+from ldpstream.lab.report.report_table import ReportTable
 from ldpstream.lab.reproduction.analysis.exhibit import Analysis
 from ldpstream.lab.reproduction.claims import Exhibit
 from ldpstream.lab.reproduction.run import Reproduction
@@ -34,7 +34,7 @@ def write_markdown(result: Reproduction, folder: Path, command: str, path: Path)
         f"Made with {made_with()} by this command, which writes this page too:",
         f"```\n{command}\n```",
         "## The paper's claims",
-        table(Grid(("verdict", "claim", "rests on", "numbers compared"), claims)),
+        table(ReportTable(("verdict", "claim", "rests on", "numbers compared"), claims)),
         *(_exhibit(name, exhibit, place) for name, exhibit in result.exhibits.items()),
         "## Streams",
         table(content.streams_grid(result.streams)),
@@ -50,10 +50,10 @@ def place_of(folder: Path, page: Path) -> str:
     return Path(relpath(folder.resolve(), page.parent.resolve())).as_posix()
 
 
-def table(grid: Grid) -> str:
+def table(grid: ReportTable) -> str:
     r"""Return a table in Markdown.
 
-    >>> print(table(Grid(("a", "b"), [(1, "x|y")])))
+    >>> print(table(ReportTable(("a", "b"), [(1, "x|y")])))
     | a | b |
     |---|---|
     | 1 | x\|y |

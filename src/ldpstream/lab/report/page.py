@@ -10,7 +10,7 @@ from importlib.resources import files
 
 from ldpstream.lab.figures.style import INK
 from ldpstream.lab.provenance import made_with
-from ldpstream.lab.report.grid import Grid
+from ldpstream.lab.report.report_table import ReportTable
 
 
 class Html(str):
@@ -56,7 +56,7 @@ def made_by(command: str) -> Html:
     return paragraph(Html(said), "soft")
 
 
-def table(grid: Grid, kind: str = "") -> Html:
+def table(grid: ReportTable, kind: str = "") -> Html:
     """Return a table with its numbers aligned to the right."""
     head = "".join(f"<th>{escape(column)}</th>" for column in grid.columns)
     body = "\n".join(f"<tr>{''.join(map(_cell, row))}</tr>" for row in grid.rows)

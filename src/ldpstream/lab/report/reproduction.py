@@ -10,10 +10,10 @@ from ldpstream.lab.figures.comparisons import Pair, draw_comparisons
 from ldpstream.lab.figures.deviations import draw_deviations
 from ldpstream.lab.files import write_whole
 from ldpstream.lab.report import content
-from ldpstream.lab.report.grid import Grid
 from ldpstream.lab.report.page import Html, Section, figure, made_by, page, paragraph, table
+from ldpstream.lab.report.report_table import ReportTable
 from ldpstream.lab.reproduction.analysis.exhibit import LBU_LPU, Analysis
-from ldpstream.lab.reproduction.claims import Exhibit, Judged
+from ldpstream.lab.reproduction.claims import Exhibit, JudgedClaim
 from ldpstream.lab.reproduction.judges.communication import NEAR
 from ldpstream.lab.reproduction.run import Reproduction
 
@@ -56,7 +56,7 @@ def write_report(result: Reproduction, folder: Path, command: str) -> Path:
     return write_whole(folder / "report.html", page(content.TITLE, lead, sections))
 
 
-def _claims(judged: Sequence[Judged]) -> Html:
+def _claims(judged: Sequence[JudgedClaim]) -> Html:
     rows: list[tuple[object, ...]] = []
     for one in judged:
         said = one.row()["verdict"]
@@ -64,7 +64,7 @@ def _claims(judged: Sequence[Judged]) -> Html:
         link = f'<a href="#{one.claim.rests_on}">{one.claim.rests_on}</a>'
         rows.append((Html(verdict), one.claim.words, Html(link), content.numbers(one)))
     columns = ("verdict", "claim", "rests on", "numbers compared")
-    return table(Grid(columns, rows), "claims")
+    return table(ReportTable(columns, rows), "claims")
 
 
 def _panels(analysis: Analysis) -> dict[str, list[Pair]]:

@@ -12,7 +12,7 @@ from ldpstream.lab.reproduction.judges import analysis, communication, error, ev
 from ldpstream.lab.reproduction.judges.predicates import (
     BUDGET,
     POPULATION,
-    Verdict,
+    ClaimVerdict,
     below,
     falls,
     on_real,
@@ -32,7 +32,7 @@ class Claim:
 
     words: str
     rests_on: str
-    judge: Callable[[Any], Verdict]
+    judge: Callable[[Any], ClaimVerdict]
     note: str = ""
     """What to bear in mind where it does not hold."""
     needs_real: bool = False
@@ -40,11 +40,11 @@ class Claim:
 
 
 @dataclass(frozen=True)
-class Judged:
+class JudgedClaim:
     """A claim with its verdict."""
 
     claim: Claim
-    verdict: Verdict
+    verdict: ClaimVerdict
 
     def row(self) -> dict[str, object]:
         return {
@@ -56,10 +56,10 @@ class Judged:
         }
 
 
-def judge(exhibits: Mapping[str, Exhibit]) -> list[Judged]:
+def judge(exhibits: Mapping[str, Exhibit]) -> list[JudgedClaim]:
     """Judge every claim that rests on one of the exhibits."""
     return [
-        Judged(claim, claim.judge(exhibits[claim.rests_on]))
+        JudgedClaim(claim, claim.judge(exhibits[claim.rests_on]))
         for claim in CLAIMS
         if claim.rests_on in exhibits
         and not (claim.needs_real and _is_synthetic(exhibits[claim.rests_on]))

@@ -13,8 +13,8 @@ from ldpstream.lab.experiment import Experiment
 from ldpstream.lab.figures.charts import Chart, Row
 from ldpstream.lab.reproduction.analysis.exhibit import analyse
 from ldpstream.lab.reproduction.analysis.exhibit import size as analysis_size
-from ldpstream.lab.reproduction.claims import Exhibit, Judged, judge
-from ldpstream.lab.reproduction.studies import FIGURES, SEVEN, Scope, Study
+from ldpstream.lab.reproduction.claims import Exhibit, JudgedClaim, judge
+from ldpstream.lab.reproduction.studies import FIGURES, SEVEN, Study, StudyStreams
 from ldpstream.lab.reproduction.table2 import SETTINGS, Table2
 from ldpstream.mechanisms.noise import VarianceRule
 from ldpstream.mechanisms.settings import RunOptions
@@ -50,16 +50,16 @@ class Reproduction:
     streams: tuple[Stream, ...]
     repeats: int
 
-    def judged(self) -> list[Judged]:
+    def judged(self) -> list[JudgedClaim]:
         return judge(self.exhibits)
 
 
 @dataclass(frozen=True)
-class Plan:
+class ReproductionPlan:
     """The studies of one command, with the literal algorithms, GRR and the printed variance."""
 
     names: tuple[str, ...]
-    scope: Scope = field(default_factory=Scope)
+    scope: StudyStreams = field(default_factory=StudyStreams)
     repeats: int = 3
     seed: int = 0
     own: tuple[str, ...] = ()

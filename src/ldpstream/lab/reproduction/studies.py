@@ -92,7 +92,7 @@ class Study:
 
 
 @dataclass(frozen=True)
-class Scope:
+class StudyStreams:
     """The streams of all studies: real ones, and the synthetic ones in the paper's size."""
 
     real: tuple[Stream, ...] = ()
@@ -118,7 +118,7 @@ class Scope:
         return streams, {s.fingerprint: value for s, value in zip(streams, values, strict=True)}
 
 
-def error_by_epsilon(scope: Scope) -> Study:
+def error_by_epsilon(scope: StudyStreams) -> Study:
     sweeps = [
         Sweep(f"{_shown(s)}, w = 20", EPSILON, (s,), epsilons=EPSILONS) for s in scope.streams
     ]
@@ -133,7 +133,7 @@ def error_by_epsilon(scope: Scope) -> Study:
     )
 
 
-def error_by_window(scope: Scope) -> Study:
+def error_by_window(scope: StudyStreams) -> Study:
     sweeps = [Sweep(f"{_shown(s)}, ε = 1", WINDOW, (s,), windows=WINDOWS) for s in scope.streams]
     return Study(
         "fig-window",
@@ -146,7 +146,7 @@ def error_by_window(scope: Scope) -> Study:
     )
 
 
-def error_by_population(scope: Scope) -> Study:
+def error_by_population(scope: StudyStreams) -> Study:
     walks, sines = scope.populations(lns), scope.populations(sin)
     return Study(
         "fig-population",
@@ -162,7 +162,7 @@ def error_by_population(scope: Scope) -> Study:
     )
 
 
-def error_by_fluctuation(scope: Scope) -> Study:
+def error_by_fluctuation(scope: StudyStreams) -> Study:
     walks, steps = scope.varied(lns, STEP, WALK_STEPS)
     sines, speeds = scope.varied(sin, SPEED, SINE_SPEEDS)
     return Study(
@@ -179,7 +179,7 @@ def error_by_fluctuation(scope: Scope) -> Study:
     )
 
 
-def event_monitoring(scope: Scope) -> Study:
+def event_monitoring(scope: StudyStreams) -> Study:
     sweeps = [Sweep(_shown(stream), WINDOW, (stream,), windows=(50,)) for stream in scope.streams]
     return Study(
         "fig-roc",
@@ -193,7 +193,7 @@ def event_monitoring(scope: Scope) -> Study:
     )
 
 
-def communication(scope: Scope) -> Study:
+def communication(scope: StudyStreams) -> Study:
     walk = scope.make(lns)
     walks, steps = scope.varied(lns, STEP, WALK_STEPS)
     return Study(
@@ -212,7 +212,7 @@ def communication(scope: Scope) -> Study:
     )
 
 
-def remark_3(scope: Scope) -> Study:
+def remark_3(scope: StudyStreams) -> Study:
     sweeps = [
         Sweep(f"{_shown(s)}, w = 20", EPSILON, (s,), epsilons=EPSILONS) for s in scope.streams
     ]
@@ -228,7 +228,7 @@ def remark_3(scope: Scope) -> Study:
     )
 
 
-FIGURES: Mapping[str, Callable[[Scope], Study]] = {
+FIGURES: Mapping[str, Callable[[StudyStreams], Study]] = {
     "fig-epsilon": error_by_epsilon,
     "fig-window": error_by_window,
     "fig-population": error_by_population,

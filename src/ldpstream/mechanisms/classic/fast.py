@@ -33,7 +33,7 @@ class Memory(sampler.Memory):
     """Feedback errors, the newest last."""
 
 
-class Fast(sampler.Sampler):
+class Fast(sampler.AdaptiveSampler):
     """PID control of the sampling interval, and a random walk that is measured at the samples."""
 
     @dataclass(frozen=True)

@@ -17,11 +17,11 @@ from typing import ClassVar
 import numpy as np
 
 from ldpstream.arrays import Floats
-from ldpstream.mechanisms.classic.sampler import Memory, Sampler
+from ldpstream.mechanisms.classic.sampler import AdaptiveSampler, Memory
 from ldpstream.mechanisms.messages import Release, Tally
 
 
-class RescueDp(Sampler):
+class RescueDp(AdaptiveSampler):
     """A sample takes a share of what is left of the window, the larger the longer none was made."""
 
     @dataclass(frozen=True)

@@ -25,7 +25,7 @@ class Memory:
     """The mean variance of the last sample."""
 
 
-class Sampler(Mechanism):
+class AdaptiveSampler(Mechanism):
     """A mechanism that chooses its sampling interval; `parameters.drift` is that of the walk."""
 
     def first_memory(self) -> Any:

@@ -6,7 +6,7 @@ from typing import Any
 import numpy as np
 
 from ldpstream.arrays import Bytes
-from ldpstream.oracles.collector_half import Reader, Reports, See, Support, check_all_below
+from ldpstream.oracles.collector_half import ReportReader, Reports, See, Support, check_all_below
 from ldpstream.oracles.tagged.device import Tagged
 
 
@@ -25,13 +25,13 @@ class TaggedReader:
     ([1, 0, 1, 0, 2, 2], [1, 2])
     """
 
-    def __init__(self, device: Tagged[Any], inner: Reader) -> None:
+    def __init__(self, device: Tagged[Any], inner: ReportReader) -> None:
         self.device, self.inner = device, inner
         self.counters = device.tags * (inner.counters + 1)
         """The number of counts in a support."""
 
     def count(self, tables: Iterable[Bytes], see: See | None = None) -> Support:
-        """Count encoded reports, as `Reader.count` does; `see` gets them without their tags."""
+        """Count encoded reports, as `ReportReader.count` does; `see` gets them untagged."""
         counted = np.zeros((self.device.tags, self.inner.counters + 1), np.int64)
         for table in tables:
             reports, tags = self.decode_table(table), table[:, -1]

@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 
 
 @dataclass(frozen=True)
-class Size:
+class StreamSize:
     """The size of a stream."""
 
     users: int
@@ -40,7 +40,7 @@ class DataSet:
     licence: str
     find: Callable[[Path], list[Path]]
     events: Callable[[Sequence[Path]], Events]
-    paper: Size | None = None
+    paper: StreamSize | None = None
     """Its size in the paper, whose labels do not count "none"."""
     version: int = 1
     """Raised when `events` reads the same files differently."""

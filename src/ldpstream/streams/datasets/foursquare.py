@@ -14,7 +14,7 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from ldpstream.streams.datasets.dataset import DataSet, Size, named_files, unreadable_rows
+from ldpstream.streams.datasets.dataset import DataSet, StreamSize, named_files, unreadable_rows
 
 if TYPE_CHECKING:
     from ldpstream.streams.table import Events
@@ -66,7 +66,7 @@ def events(files: Sequence[Path]) -> Events:
     )
 
 
-SIZE = Size(users=265_149, timestamps=447, labels=77)
+SIZE = StreamSize(users=265_149, timestamps=447, labels=77)
 FOURSQUARE = DataSet(
     name="foursquare",
     what="check-ins from Apr 2012 to Sep 2013: country of the last one, every day",

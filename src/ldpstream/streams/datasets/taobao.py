@@ -15,7 +15,7 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from ldpstream.streams.datasets.dataset import DataSet, Size, named_files, unreadable_rows
+from ldpstream.streams.datasets.dataset import DataSet, StreamSize, named_files, unreadable_rows
 
 if TYPE_CHECKING:
     from ldpstream.streams.table import Events
@@ -57,7 +57,7 @@ def events(files: Sequence[Path]) -> Events:
     )
 
 
-SIZE = Size(users=1_023_154, timestamps=432, labels=117)
+SIZE = StreamSize(users=1_023_154, timestamps=432, labels=117)
 TAOBAO = DataSet(
     name="taobao",
     what="clicks on advertisements, May 2017: category of the last one, every 10 minutes",

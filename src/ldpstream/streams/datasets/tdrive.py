@@ -14,7 +14,7 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from ldpstream.streams.datasets.dataset import DataSet, Size, unreadable_rows
+from ldpstream.streams.datasets.dataset import DataSet, StreamSize, unreadable_rows
 from ldpstream.streams.faults import bad_file
 
 if TYPE_CHECKING:
@@ -76,7 +76,7 @@ def events(files: Sequence[Path]) -> Events:
     )
 
 
-TDRIVE_SIZE = Size(users=10_357, timestamps=886, labels=5)
+TDRIVE_SIZE = StreamSize(users=10_357, timestamps=886, labels=5)
 TDRIVE = DataSet(
     name="tdrive",
     what="taxis in Beijing, Feb 2 to 8, 2008: area of the city, every 10 minutes",

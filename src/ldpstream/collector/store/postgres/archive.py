@@ -8,7 +8,7 @@ from dataclasses import dataclass
 
 import psycopg
 
-from ldpstream.collector.store.chain import Chain, Checked, Progress, ignore
+from ldpstream.collector.store.chain import Chain, ChainCheck, Progress, ignore
 from ldpstream.collector.store.database import Database
 from ldpstream.collector.store.postgres import chained
 from ldpstream.collector.store.postgres.connections import connected
@@ -36,7 +36,7 @@ class PostgresArchive(SqlArchive):
             return None
         return chained.read_chain(self.connection, master, self.database)
 
-    def check_releases(self, chain: Chain, stream: str, progress: Progress = ignore) -> Checked:
+    def check_releases(self, chain: Chain, stream: str, progress: Progress = ignore) -> ChainCheck:
         return chained.check(self.connection, chain, stream, progress)
 
 

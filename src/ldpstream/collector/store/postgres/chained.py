@@ -14,11 +14,11 @@ from ldpstream.collector.store import chain_tables
 from ldpstream.collector.store.chain import (
     PAGE,
     Chain,
-    Checked,
-    Ends,
+    ChainCheck,
+    ChainEnds,
+    ChainRow,
     LinkedRow,
     Progress,
-    Row,
 )
 from ldpstream.collector.store.chain_key import find_chain, key_missing
 from ldpstream.collector.store.postgres.migrations import take_turns, version_of
@@ -58,7 +58,7 @@ def read_chain(connection: psycopg.Connection, master: bytes, where: object) -> 
 
 def read_ends(
     connection: psycopg.Connection, stream: str, *, change: bool = False
-) -> tuple[int, Ends] | None:
+) -> tuple[int, ChainEnds] | None:
     """Return the id of a stream and the sealed part of its row; None if there is no such stream.
 
     With `change` the row stays locked until the transaction ends.
@@ -71,7 +71,9 @@ def read_ends(
         return None
     key, terms, mechanism, *others = row
     texts = "\n".join([terms, *successors(connection, key)])
-    return key, Ends(texts.encode(), None if mechanism is None else mechanism.encode(), *others)
+    return key, ChainEnds(
+        texts.encode(), None if mechanism is None else mechanism.encode(), *others
+    )
 
 
 def successors(connection: psycopg.Connection, key: int) -> list[str]:
@@ -84,7 +86,9 @@ def successors(connection: psycopg.Connection, key: int) -> list[str]:
     return [terms for (terms,) in rows.fetchall()]
 
 
-def check(connection: psycopg.Connection, chain: Chain, stream: str, progress: Progress) -> Checked:
+def check(
+    connection: psycopg.Connection, chain: Chain, stream: str, progress: Progress
+) -> ChainCheck:
     """Follow the chain of a stream, in the snapshot of a transaction of repeatable reads."""
     run, version = executing(connection), version_of(connection)
     find, linked = partial(read_ends, connection, stream), partial(_linked, connection)
@@ -98,13 +102,15 @@ def accept(connection: psycopg.Connection, chain: Chain, stream: str) -> None:
     chain_tables.accept(executing(connection), chain, stream, find, page_after, write)
 
 
-def _page_after(connection: psycopg.Connection, key: int, t: int) -> Sequence[Row]:
+def _page_after(connection: psycopg.Connection, key: int, t: int) -> Sequence[ChainRow]:
     rows = connection.execute(
         f"SELECT {_COLUMNS} FROM release"  # nosec B608 # noqa: S608
         " WHERE stream = %s AND t > %s ORDER BY t LIMIT %s",
         (key, t, PAGE),
     )
-    return [Row(t, at_ms, text.encode(), *others) for t, at_ms, text, *others in rows.fetchall()]
+    return [
+        ChainRow(t, at_ms, text.encode(), *others) for t, at_ms, text, *others in rows.fetchall()
+    ]
 
 
 def _write_links(connection: psycopg.Connection, key: int, links: list[tuple[bytes, int]]) -> None:

@@ -14,7 +14,7 @@ from ldpstream.collector.reports.records import Records
 from ldpstream.collector.reports.verdicts import Verdicts
 from ldpstream.collector.store import chain_tables, round_table
 from ldpstream.collector.store.admin_tables import AdminTables
-from ldpstream.collector.store.chain import Checked, Progress, ignore
+from ldpstream.collector.store.chain import ChainCheck, Progress, ignore
 from ldpstream.collector.store.contract import (
     NO_RESTS,
     Change,
@@ -22,11 +22,11 @@ from ldpstream.collector.store.contract import (
     NewRound,
     Places,
     Pulse,
-    Release,
+    ReleaseSummary,
     Rests,
     Store,
-    Stream,
-    Summary,
+    StoredRelease,
+    StoredStream,
     observed,
 )
 from ldpstream.collector.store.database import Database
@@ -134,13 +134,13 @@ class PostgresStore(SqlStore):
         )
         return {name: Pulse(*pulse) for name, *pulse in rows}
 
-    def create_stream(self, name: str, terms: dict[str, Any]) -> Stream:
+    def create_stream(self, name: str, terms: dict[str, Any]) -> StoredStream:
         def work(connection: psycopg.Connection) -> None:
             take_turns(connection)
             chain_tables.create_stream(executing(connection), self._chain, name, terms)
 
         self._connections.do(CREATE_STREAM, work)
-        return Stream(terms, 0, 0, None)
+        return StoredStream(terms, 0, 0, None)
 
     @observed
     def succeed(self, stream: str, terms: dict[str, Any]) -> int:
@@ -276,7 +276,11 @@ class PostgresStore(SqlStore):
 
     @observed
     def release(
-        self, stream: str, releases: Sequence[Release], mechanism: dict[str, Any], forget_t: int
+        self,
+        stream: str,
+        releases: Sequence[StoredRelease],
+        mechanism: dict[str, Any],
+        forget_t: int,
     ) -> None:
         def work(connection: psycopg.Connection) -> None:
             chain_tables.release(
@@ -292,8 +296,8 @@ class PostgresStore(SqlStore):
 
         self._as_leader(RELEASE, stream, work)
 
-    def check_releases(self, stream: str, progress: Progress = ignore) -> Checked:
-        def work(connection: psycopg.Connection) -> Checked:
+    def check_releases(self, stream: str, progress: Progress = ignore) -> ChainCheck:
+        def work(connection: psycopg.Connection) -> ChainCheck:
             connection.execute("SET TRANSACTION ISOLATION LEVEL REPEATABLE READ READ ONLY")
             return chained.check(connection, self._chain, stream, progress)
 
@@ -306,7 +310,11 @@ class PostgresStore(SqlStore):
 
     @observed
     def prune(
-        self, stream: str, before_t: int, added: Sequence[Summary] = (), gone: Sequence[int] = ()
+        self,
+        stream: str,
+        before_t: int,
+        added: Sequence[ReleaseSummary] = (),
+        gone: Sequence[int] = (),
     ) -> None:
         def work(connection: psycopg.Connection) -> None:
             known = chained.read_ends(connection, stream, change=True)

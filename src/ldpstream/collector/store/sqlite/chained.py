@@ -10,11 +10,11 @@ from ldpstream.collector.store import chain_tables
 from ldpstream.collector.store.chain import (
     PAGE,
     Chain,
-    Checked,
-    Ends,
+    ChainCheck,
+    ChainEnds,
+    ChainRow,
     LinkedRow,
     Progress,
-    Row,
 )
 from ldpstream.collector.store.chain_key import find_chain, key_missing
 from ldpstream.collector.store.sqlite.running import executing
@@ -44,14 +44,14 @@ def read_chain(connection: sqlite3.Connection, master: bytes, where: object) -> 
     return known
 
 
-def read_ends(connection: sqlite3.Connection, stream: str) -> tuple[int, Ends] | None:
+def read_ends(connection: sqlite3.Connection, stream: str) -> tuple[int, ChainEnds] | None:
     """Return the id of a stream and the sealed part of its row; None if there is no such stream."""
     summaries = ", summaries" if _version(connection) >= SUMMARISED else ""
     row = connection.execute(f"{_ENDS}{summaries} FROM stream WHERE name = ?", (stream,)).fetchone()  # nosec B608
     if row is None:
         return None
     key, terms, *others = row
-    return key, Ends(b"\n".join([terms, *successors(connection, key)]), *others)
+    return key, ChainEnds(b"\n".join([terms, *successors(connection, key)]), *others)
 
 
 def successors(connection: sqlite3.Connection, key: int) -> list[bytes]:
@@ -64,7 +64,9 @@ def successors(connection: sqlite3.Connection, key: int) -> list[bytes]:
     return [terms for (terms,) in rows]
 
 
-def check(connection: sqlite3.Connection, chain: Chain, stream: str, progress: Progress) -> Checked:
+def check(
+    connection: sqlite3.Connection, chain: Chain, stream: str, progress: Progress
+) -> ChainCheck:
     """Follow the chain of a stream, in the transaction of the connection."""
     run, version = executing(connection), _version(connection)
     find, linked = partial(read_ends, connection, stream), partial(_linked, connection)
@@ -78,13 +80,13 @@ def accept(connection: sqlite3.Connection, chain: Chain, stream: str) -> None:
     chain_tables.accept(executing(connection), chain, stream, find, page_after, write)
 
 
-def _page_after(connection: sqlite3.Connection, key: int, t: int) -> Sequence[Row]:
+def _page_after(connection: sqlite3.Connection, key: int, t: int) -> Sequence[ChainRow]:
     rows = connection.execute(
         f"SELECT {_COLUMNS} FROM release"  # nosec B608 # noqa: S608
         " WHERE stream = ? AND t > ? ORDER BY t LIMIT ?",
         (key, t, PAGE),
     )
-    return [Row(*row) for row in rows]
+    return [ChainRow(*row) for row in rows]
 
 
 def _write_links(connection: sqlite3.Connection, key: int, links: list[tuple[bytes, int]]) -> None:

@@ -37,7 +37,7 @@ class OpenFiles:
             raise sqlite3.OperationalError(trouble)
 
 
-class Lengths:
+class FileLengths:
     """The lengths of a store's file and log after each commit: nobody else truncates them.
 
     But any process may move the whole log into the file and truncate it: SQLite knows of that.

@@ -9,14 +9,14 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from ldpstream.collector.store.chain import Chain, Checked, Progress, ignore
+from ldpstream.collector.store.chain import Chain, ChainCheck, Progress, ignore
 from ldpstream.collector.store.contract import Archive
 from ldpstream.collector.store.damage import reading_store
 from ldpstream.collector.store.sql import SqlArchive
 from ldpstream.collector.store.sqlite import chained
+from ldpstream.collector.store.sqlite.integrity import check_content
 from ldpstream.collector.store.sqlite.migrations import NOTED, version_of
 from ldpstream.collector.store.sqlite.running import executing
-from ldpstream.collector.store.sqlite.soundness import check_content
 from ldpstream.collector.store.statements import Execute
 from ldpstream.collector.store.versions import CHAINED
 from ldpstream.errors import Mistake, Problem
@@ -42,7 +42,7 @@ class SqliteArchive(SqlArchive):
             return None
         return chained.read_chain(self.connection, master, self.file)
 
-    def check_releases(self, chain: Chain, stream: str, progress: Progress = ignore) -> Checked:
+    def check_releases(self, chain: Chain, stream: str, progress: Progress = ignore) -> ChainCheck:
         return chained.check(self.connection, chain, stream, progress)
 
 

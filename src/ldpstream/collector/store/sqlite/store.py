@@ -19,26 +19,26 @@ from ldpstream.collector.reports.records import Records
 from ldpstream.collector.reports.verdicts import Verdict, Verdicts, all_of
 from ldpstream.collector.store import chain_tables, round_table
 from ldpstream.collector.store.admin_tables import AdminTables
-from ldpstream.collector.store.chain import Checked, Progress, ignore
+from ldpstream.collector.store.chain import ChainCheck, Progress, ignore
 from ldpstream.collector.store.contract import (
     NO_RESTS,
     Change,
     NewRound,
     Places,
-    Release,
+    ReleaseSummary,
     Rests,
-    Stream,
-    Summary,
+    StoredRelease,
+    StoredStream,
     observed,
 )
 from ldpstream.collector.store.damage import reading_store
 from ldpstream.collector.store.sql import SqlStore
 from ldpstream.collector.store.sqlite import chained
-from ldpstream.collector.store.sqlite.identity import Lengths, OpenFiles
+from ldpstream.collector.store.sqlite.identity import FileLengths, OpenFiles
+from ldpstream.collector.store.sqlite.integrity import check_content, find_main_file, log_of
 from ldpstream.collector.store.sqlite.migrations import migrate, version_of
 from ldpstream.collector.store.sqlite.readers import Readers
 from ldpstream.collector.store.sqlite.running import SqliteTables, executing
-from ldpstream.collector.store.sqlite.soundness import check_content, find_main_file, log_of
 from ldpstream.collector.store.sqlite.writer import Writer
 from ldpstream.collector.store.statements import id_of, next_serial, write_note
 from ldpstream.errors import Mistake, Problem
@@ -79,7 +79,9 @@ class SqliteStore(SqlStore):
                 self._chain = chained.read_chain(writing, master, file)
                 self._recall(writing)
             self._files = OpenFiles(file, self._file, log_of(self._file))
-            self._lengths = Lengths(self._file, log_of(self._file), lambda: _frames_in_log(writing))
+            self._lengths = FileLengths(
+                self._file, log_of(self._file), lambda: _frames_in_log(writing)
+            )
             self._resources = opening.pop_all()
         self._writer = Writer(
             writing, begin=self._check_files, undone=self._recall, done=self._lengths.remember
@@ -113,9 +115,9 @@ class SqliteStore(SqlStore):
 
     # Streams and devices
 
-    def create_stream(self, name: str, terms: dict[str, Any]) -> Stream:
+    def create_stream(self, name: str, terms: dict[str, Any]) -> StoredStream:
         self._tables.change(lambda run: chain_tables.create_stream(run, self._chain, name, terms))
-        return Stream(terms, 0, 0, None)
+        return StoredStream(terms, 0, 0, None)
 
     @observed
     def succeed(self, stream: str, terms: dict[str, Any]) -> int:
@@ -250,7 +252,11 @@ class SqliteStore(SqlStore):
 
     @observed
     def release(
-        self, stream: str, releases: Sequence[Release], mechanism: dict[str, Any], forget_t: int
+        self,
+        stream: str,
+        releases: Sequence[StoredRelease],
+        mechanism: dict[str, Any],
+        forget_t: int,
     ) -> None:
         def work(connection: sqlite3.Connection) -> None:
             chain_tables.release(
@@ -266,7 +272,7 @@ class SqliteStore(SqlStore):
 
         self._writer.do(work, erases=True)
 
-    def check_releases(self, stream: str, progress: Progress = ignore) -> Checked:
+    def check_releases(self, stream: str, progress: Progress = ignore) -> ChainCheck:
         with self._readers.use() as connection:
             connection.execute("BEGIN")
             try:
@@ -279,7 +285,11 @@ class SqliteStore(SqlStore):
 
     @observed
     def prune(
-        self, stream: str, before_t: int, added: Sequence[Summary] = (), gone: Sequence[int] = ()
+        self,
+        stream: str,
+        before_t: int,
+        added: Sequence[ReleaseSummary] = (),
+        gone: Sequence[int] = (),
     ) -> None:
         def work(connection: sqlite3.Connection) -> None:
             known, run = chained.read_ends(connection, stream), executing(connection)

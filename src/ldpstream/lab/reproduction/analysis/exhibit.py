@@ -17,7 +17,7 @@ from ldpstream.lab.reproduction.analysis.measured import (
     measured,
     variance_of,
 )
-from ldpstream.lab.reproduction.studies import Scope
+from ldpstream.lab.reproduction.studies import StudyStreams
 from ldpstream.mechanisms.noise import VarianceRule
 from ldpstream.mechanisms.settings import RunOptions, Settings
 from ldpstream.oracles import Oracle
@@ -54,7 +54,7 @@ class Formula(StrEnum):
 
 
 @dataclass(frozen=True)
-class Comparison:
+class FormulaComparison:
     """A formula at one setting: what it predicts, and what a simulation gives."""
 
     formula: Formula
@@ -83,9 +83,9 @@ class Comparison:
 class Analysis:
     """All comparisons that were made."""
 
-    comparisons: tuple[Comparison, ...]
+    comparisons: tuple[FormulaComparison, ...]
 
-    def of(self, *formulas: Formula) -> list[Comparison]:
+    def of(self, *formulas: Formula) -> list[FormulaComparison]:
         return [one for one in self.comparisons if one.formula in formulas]
 
     def to_csv(self) -> str:
@@ -93,7 +93,7 @@ class Analysis:
 
 
 @dataclass(frozen=True)
-class Summary:
+class FormulaSummary:
     """A formula for one mechanism, over all settings: how measured and predicted compare."""
 
     formula: Formula
@@ -104,19 +104,19 @@ class Summary:
     most: float
 
     @classmethod
-    def of(cls, comparisons: Sequence[Comparison]) -> Summary:
+    def of(cls, comparisons: Sequence[FormulaComparison]) -> FormulaSummary:
         first = comparisons[0]
         ratios = [one.measured if one.ratio is None else one.ratio for one in comparisons]
         spread = float(min(ratios)), float(np.median(ratios)), float(max(ratios))
         return cls(first.formula, first.mechanism, len(ratios), *spread)
 
 
-def summaries(analysis: Analysis) -> list[Summary]:
+def summaries(analysis: Analysis) -> list[FormulaSummary]:
     """Return a summary for each formula and mechanism, in the order of the comparisons."""
-    groups: dict[tuple[Formula, str], list[Comparison]] = {}
+    groups: dict[tuple[Formula, str], list[FormulaComparison]] = {}
     for one in analysis.comparisons:
         groups.setdefault((one.formula, one.mechanism), []).append(one)
-    return [Summary.of(group) for group in groups.values()]
+    return [FormulaSummary.of(group) for group in groups.values()]
 
 
 def settings_grid() -> list[tuple[float, int]]:
@@ -129,7 +129,7 @@ def size(repeats: int) -> int:
 
 
 def analyse(
-    scope: Scope, repeats: int, seed: int, progress: Callable[[int], None] | None = None
+    scope: StudyStreams, repeats: int, seed: int, progress: Callable[[int], None] | None = None
 ) -> Analysis:
     """Compare every formula with simulations of the literal algorithms."""
     advance = progress or (lambda steps: None)
@@ -146,21 +146,23 @@ def _literal(labels: int, users: int, epsilon: float, window: int) -> Settings:
     return options.at(labels, users, Epsilon.of(epsilon), window)
 
 
-def _dissimilarities(users: int, seed: int, advance: Callable[[int], None]) -> Iterator[Comparison]:
+def _dissimilarities(
+    users: int, seed: int, advance: Callable[[int], None]
+) -> Iterator[FormulaComparison]:
     for (labels, shares), sampled in product(SHARES.items(), (False, True)):
         settings = _literal(labels, users, 1.0, 20)
         bias, error, sampling = dissimilarity_bias(
             np.array(shares), settings, sampled=sampled, draws=DRAWS, seed=seed
         )
         name, where = ("lpd, lpa" if sampled else "lbd, lba"), f"{labels} fixed shares"
-        yield Comparison(Formula.DISSIMILARITY, name, where, 1.0, 20, None, 0.0, bias, error)
+        yield FormulaComparison(Formula.DISSIMILARITY, name, where, 1.0, 20, None, 0.0, bias, error)
         if sampled:
             rest = bias - sampling
-            yield Comparison(Formula.CORRECTED, name, where, 1.0, 20, None, 0.0, rest, error)
+            yield FormulaComparison(Formula.CORRECTED, name, where, 1.0, 20, None, 0.0, rest, error)
         advance(1)
 
 
-def _uniform(users: int, advance: Callable[[int], None]) -> Iterator[Comparison]:
+def _uniform(users: int, advance: Callable[[int], None]) -> Iterator[FormulaComparison]:
     """Compare LBU with LPU for every oracle, each at the setting where LPU wins by the least.
 
     Lemma: V(eps/w, N) > V(eps, N/w), of the noise alone. LPU has the error of sampling besides,
@@ -174,7 +176,7 @@ def _uniform(users: int, advance: Callable[[int], None]) -> Iterator[Comparison]
                 for setting in product(GRID_LABELS, GRID_EPSILONS, GRID_WINDOWS)
             )
             where = f"{oracle.value}, {labels} labels (least of the grid)"
-            yield Comparison(formula, LBU_LPU, where, epsilon, window, None, 1.0, ratio)
+            yield FormulaComparison(formula, LBU_LPU, where, epsilon, window, None, 1.0, ratio)
         advance(1)
 
 
@@ -192,7 +194,7 @@ def _window(
     window: int,
     seeds: Sequence[np.random.SeedSequence],
     advance: Callable[[int], None],
-) -> Iterator[Comparison]:
+) -> Iterator[FormulaComparison]:
     settings = _literal(len(stream.domain), stream.users, epsilon, window)
     truth = [one.counts / stream.users for one in stream.snapshots(np.random.default_rng(0))]
     variance = variance_of(settings, np.stack(truth))
@@ -204,9 +206,9 @@ def _window(
         mean = mean_of(runs)
         noise = publication_variance(mechanism, mean.m, window, variance)
 
-        def compared(formula: Formula, predicted: float, found: float) -> Comparison:
+        def compared(formula: Formula, predicted: float, found: float) -> FormulaComparison:
             where = (mechanism, stream.name, epsilon, window, mean.m)  # noqa: B023 - used at once
-            return Comparison(formula, *where, predicted, found)
+            return FormulaComparison(formula, *where, predicted, found)
 
         yield compared(Formula.WINDOW_MSE, noise + mean.data_term, mean.mse)
         used = mean.used_variance + mean.data_term

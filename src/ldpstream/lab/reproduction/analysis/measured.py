@@ -8,7 +8,7 @@ from dataclasses import dataclass, field
 import numpy as np
 
 from ldpstream.arrays import Floats
-from ldpstream.lab.fleet import Fleet
+from ldpstream.lab.fleet import LabFleet
 from ldpstream.lab.reproduction.analysis.formulas import V
 from ldpstream.lab.simulation import run
 from ldpstream.mechanisms.messages import Ask, Purpose, Tally
@@ -23,7 +23,7 @@ from ldpstream.streams.stream import Snapshot, Stream
 class RecordingFleet:
     """A simulated fleet that remembers which publications it was asked for."""
 
-    fleet: Fleet
+    fleet: LabFleet
     publications: list[tuple[int, Ask]] = field(default_factory=list)
 
     @property
@@ -60,7 +60,7 @@ def measured(
 ) -> Measured:
     """Run a mechanism once over a stream, from its start."""
     built = build(mechanism, settings)
-    fleet = RecordingFleet(Fleet.of(built, rng))
+    fleet = RecordingFleet(LabFleet.of(built, rng))
     result = run(stream, built, rng, fleet=fleet)
     times = np.array([t for t, _ in fleet.publications]) - 1
     last = np.searchsorted(times, np.arange(stream.timestamps), side="right") - 1

@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 from ldpstream.lab.figures.charts import Chart
-from ldpstream.lab.reproduction.judges.predicates import Verdict
+from ldpstream.lab.reproduction.judges.predicates import ClaimVerdict
 from ldpstream.lab.reproduction.studies import MONITORS
 
 
-def population_finds_more_than_absorption(chart: Chart) -> Verdict:
+def population_finds_more_than_absorption(chart: Chart) -> ClaimVerdict:
     pairs = [
         area[mechanism] > area["lba"]
         for area in _areas(chart)
@@ -15,24 +15,24 @@ def population_finds_more_than_absorption(chart: Chart) -> Verdict:
         if mechanism != "lba"
     ]
     said = f"AUC above LBA's in {sum(pairs)} of {len(pairs)} cases; means: {_mean_areas(chart)}"
-    return Verdict(2 * sum(pairs) > len(pairs), said)
+    return ClaimVerdict(2 * sum(pairs) > len(pairs), said)
 
 
-def adaptive_population_finds_most(chart: Chart) -> Verdict:
+def adaptive_population_finds_most(chart: Chart) -> ClaimVerdict:
     """Judge whether on most streams both LPD and LPA beat LBA, LSP and LPU."""
     won = [
         min(area["lpd"], area["lpa"]) > max(area["lba"], area["lsp"], area["lpu"])
         for area in _areas(chart)
     ]
     said = f"LPD and LPA lead on {sum(won)} of {len(won)} streams; mean AUC: {_mean_areas(chart)}"
-    return Verdict(2 * sum(won) > len(won), said)
+    return ClaimVerdict(2 * sum(won) > len(won), said)
 
 
-def sampling_finds_least(chart: Chart) -> Verdict:
+def sampling_finds_least(chart: Chart) -> ClaimVerdict:
     found = _areas(chart)
     last = sum(min(area, key=area.__getitem__) == "lsp" for area in found)
     said = f"LSP is last on {last} of {len(found)} streams; mean AUC: {_mean_areas(chart)}"
-    return Verdict(2 * last > len(found), said)
+    return ClaimVerdict(2 * last > len(found), said)
 
 
 def _areas(chart: Chart) -> list[dict[str, float]]:

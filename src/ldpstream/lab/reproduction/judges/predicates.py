@@ -18,29 +18,31 @@ SYNTHETIC = ("LNS", *SLOW)
 
 
 @dataclass(frozen=True)
-class Verdict:
+class ClaimVerdict:
     """Whether a claim holds in the data, and the numbers that say so."""
 
     holds: bool
     compared: str
 
 
-def falls(chart: Chart, mechanisms: Sequence[str], panels: str = "") -> Verdict:
+def falls(chart: Chart, mechanisms: Sequence[str], panels: str = "") -> ClaimVerdict:
     """Judge whether each line ends lower than it starts."""
     return _trend(chart, mechanisms, panels, lambda change: change < 1)
 
 
-def rises(chart: Chart, mechanisms: Sequence[str], panels: str = "") -> Verdict:
+def rises(chart: Chart, mechanisms: Sequence[str], panels: str = "") -> ClaimVerdict:
     """Judge whether each line ends higher than it starts."""
     return _trend(chart, mechanisms, panels, lambda change: change > 1)
 
 
-def stays(chart: Chart, mechanisms: Sequence[str], within: float, panels: str = "") -> Verdict:
+def stays(chart: Chart, mechanisms: Sequence[str], within: float, panels: str = "") -> ClaimVerdict:
     """Judge whether each line ends within this share of where it starts."""
     return _trend(chart, mechanisms, panels, lambda change: abs(change - 1) <= within)
 
 
-def below(chart: Chart, better: Sequence[str], worse: Sequence[str], panels: str = "") -> Verdict:
+def below(
+    chart: Chart, better: Sequence[str], worse: Sequence[str], panels: str = ""
+) -> ClaimVerdict:
     """Judge whether at every x the worst of `better` lies below the best of `worse`."""
     lost, factors = [], []
     for panel in _chosen(chart, panels):
@@ -52,10 +54,10 @@ def below(chart: Chart, better: Sequence[str], worse: Sequence[str], panels: str
                 lost.append(f"{panel.title} at {x:g}: {high[x]:.3g} against {low[x]:.3g}")
     said = f"{_names(better)} against {_names(worse)}: {_span(factors)} times lower in "
     said += f"{len(factors) - len(lost)} of {len(factors)} settings"
-    return Verdict(bool(factors) and not lost, said + _except(lost))
+    return ClaimVerdict(bool(factors) and not lost, said + _except(lost))
 
 
-def usually_below(chart: Chart, better: str, worse: str, panels: str = "") -> Verdict:
+def usually_below(chart: Chart, better: str, worse: str, panels: str = "") -> ClaimVerdict:
     """Judge whether one lies below the other in most settings, and in the geometric mean."""
     ratios = [
         worse_at / better_at
@@ -65,10 +67,10 @@ def usually_below(chart: Chart, better: str, worse: str, panels: str = "") -> Ve
     won = sum(ratio > 1 for ratio in ratios)
     mean = geometric_mean(ratios)
     said = f"{display_name(better)} below {display_name(worse)} in {won} of {len(ratios)} settings"
-    return Verdict(2 * won > len(ratios) and mean > 1, f"{said}, {mean:.2f} times on average")
+    return ClaimVerdict(2 * won > len(ratios) and mean > 1, f"{said}, {mean:.2f} times on average")
 
 
-def below_on_average(chart: Chart, better: str, worse: str, panels: Sequence[str]) -> Verdict:
+def below_on_average(chart: Chart, better: str, worse: str, panels: Sequence[str]) -> ClaimVerdict:
     """Judge whether in each of these panels one's geometric mean along x is below the other's."""
     said, holds = [], True
     for title in panels:
@@ -77,12 +79,12 @@ def below_on_average(chart: Chart, better: str, worse: str, panels: Sequence[str
             said.append(f"{mean:.2f} times on {panel.title}")
             holds = holds and mean > 1
     start = f"{display_name(better)} below {display_name(worse)}: "
-    return Verdict(holds and bool(said), start + ", ".join(said))
+    return ClaimVerdict(holds and bool(said), start + ", ".join(said))
 
 
-def all_of(*verdicts: Verdict) -> Verdict:
+def all_of(*verdicts: ClaimVerdict) -> ClaimVerdict:
     """Return a verdict that holds if all of these hold."""
-    return Verdict(
+    return ClaimVerdict(
         all(verdict.holds for verdict in verdicts),
         "; ".join(verdict.compared for verdict in verdicts),
     )
@@ -124,7 +126,7 @@ def panel_of(chart: Chart, title: str) -> Panel:
 
 def _trend(
     chart: Chart, mechanisms: Sequence[str], panels: str, fine: Callable[[float], bool]
-) -> Verdict:
+) -> ClaimVerdict:
     changes, wrong = [], []
     for panel in _chosen(chart, panels):
         for mechanism in mechanisms:
@@ -135,7 +137,7 @@ def _trend(
                     name = display_name(mechanism)
                     wrong.append(f"{name} on {panel.title}: {first:.4g} to {last:.4g}")
     said = f"last / first of {_names(mechanisms)}: {_span(changes)} over {len(changes)} lines"
-    return Verdict(bool(changes) and not wrong, said + _except(wrong))
+    return ClaimVerdict(bool(changes) and not wrong, said + _except(wrong))
 
 
 def _chosen(chart: Chart, start: str) -> list[Panel]:

@@ -9,7 +9,7 @@ from typing import Any
 from ldpstream.collector.alerts.rulebook import NOTE as RULES
 from ldpstream.collector.config import StreamConfig
 from ldpstream.collector.config.stream import AUTO
-from ldpstream.collector.rounds.changes import Difference, Verdict, differences
+from ldpstream.collector.rounds.changes import Difference, Requirement, differences
 from ldpstream.collector.rounds.loading import (
     POPULATION,
     last_population,
@@ -17,7 +17,7 @@ from ldpstream.collector.rounds.loading import (
     settled,
 )
 from ldpstream.collector.rounds.succession import make_successor, urgent
-from ldpstream.collector.store.contract import Archive, Store, Stream
+from ldpstream.collector.store.contract import Archive, Store, StoredStream
 from ldpstream.errors import Mistake
 from ldpstream.mechanisms.registry import names, recipe
 from ldpstream.protocol.history import TermsHistory
@@ -31,7 +31,7 @@ ALWAYS_FREE = (
 
 
 @dataclass(frozen=True)
-class Comparison:
+class StoreComparison:
     """One stream of a file, as it is described there and in a store."""
 
     config: StreamConfig
@@ -49,7 +49,7 @@ class Comparison:
         """The section to add to the file, if nothing else is missing."""
         if self.refusal is None or self.latest is None or self.config.successor is not None:
             return None
-        if any(one.verdict is Verdict.IMPOSSIBLE for one in self.differences):
+        if any(one.verdict is Requirement.IMPOSSIBLE for one in self.differences):
             return None
         lines = ["[stream.successor]", f"version = {self.latest.version + 1}"]
         gone = [name for name in self.latest.names if name not in self.config.labels]
@@ -82,11 +82,11 @@ class Comparison:
         }
 
 
-def compare(config: StreamConfig, archive: Archive | Store, now_ms: int) -> Comparison:
+def compare(config: StreamConfig, archive: Archive | Store, now_ms: int) -> StoreComparison:
     """Compare a stream of a file with a store; nothing is changed."""
     stored = archive.stream(config.name)
     if stored is None:
-        return Comparison(config, None)
+        return StoreComparison(config, None)
     history = TermsHistory.read(stored.versions)
     latest, successor, refusal = history.latest, None, None
     found: list[Difference] = []
@@ -99,10 +99,12 @@ def compare(config: StreamConfig, archive: Archive | Store, now_ms: int) -> Comp
     except Mistake as mistake:
         refusal = str(mistake)
     remarks = (*_idle_rules(config, archive.note(config.name, RULES)), *config.warnings)
-    return Comparison(config, latest, tuple(found), successor, refusal, remarks)
+    return StoreComparison(config, latest, tuple(found), successor, refusal, remarks)
 
 
-def _free(config: StreamConfig, history: TermsHistory, stored: Stream) -> Iterator[Difference]:
+def _free(
+    config: StreamConfig, history: TermsHistory, stored: StoredStream
+) -> Iterator[Difference]:
     """Yield what the file changes of the mechanism, as far as its stored state shows it."""
     terms = history.at(max(stored.last_t, 1))
     if stored.mechanism is None or type(config.values) is not type(terms.values):
@@ -115,7 +117,7 @@ def _free(config: StreamConfig, history: TermsHistory, stored: Stream) -> Iterat
     anew = "; ".join(mechanism.adopt(before))
     if _name(before) != _name(now):
         cost = f"begins anew: {anew}" if anew else ""
-        yield Difference("mechanism", _name(before), config.mechanism, Verdict.FREE, cost)
+        yield Difference("mechanism", _name(before), config.mechanism, Requirement.FREE, cost)
     yield from _of_population(config, before)
 
 
@@ -124,7 +126,7 @@ def _of_population(config: StreamConfig, before: dict[str, Any]) -> Iterator[Dif
     known, given = last_population(before), AUTO if config.follows_fleet else config.population
     if followed != config.follows_fleet or (known not in (None, given) and not followed):
         stored_as = f"{AUTO} ({known} now)" if followed else str(known or "another one")
-        yield Difference("population", stored_as, str(given), Verdict.FREE)
+        yield Difference("population", stored_as, str(given), Requirement.FREE)
 
 
 def _name(saved: dict[str, Any]) -> str:

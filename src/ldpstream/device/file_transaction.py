@@ -12,13 +12,13 @@ from ldpstream.device.memory import (
     LAST_ID,
     LEFT,
     LIMIT,
-    Enrolment,
-    Entry,
     Forgotten,
-    Made,
-    Memory,
+    LedgerContent,
+    LedgerEntry,
     RefusalCount,
     Scope,
+    StoredEnrolment,
+    StoredPromise,
     lineage,
     policy_text,
 )
@@ -27,16 +27,16 @@ from ldpstream.device.schema import new_secret
 _PLACES = ", ".join("?" * len(COLUMNS.split(", ")))
 
 
-class Change:
+class FileTransaction:
     """An exclusive transaction on the file; it is durable when its block ends without a fault."""
 
     def __init__(
         self,
         connection: sqlite3.Connection,
-        memory: Memory,
+        memory: LedgerContent,
         stamp: str,
         vouched_for: bool,
-        read: Callable[[sqlite3.Connection], tuple[Memory, str]],
+        read: Callable[[sqlite3.Connection], tuple[LedgerContent, str]],
     ) -> None:
         self._connection = connection
         self._read = read
@@ -56,7 +56,7 @@ class Change:
 
     # --- debits -----------------------------------------------------------------------------------
 
-    def enter(self, entry: Entry) -> None:
+    def enter(self, entry: LedgerEntry) -> None:
         """Enter a debit with its report."""
         # A newer unknown past replaces an older one; a second report of a round is a fault.
         verb = "INSERT OR REPLACE" if entry.report is None else "INSERT"
@@ -83,7 +83,7 @@ class Change:
             (own_ms, scope.first_id, scope.last_id),
         )
 
-    def drop_reports(self, enrolment: Enrolment, but: range = range(0)) -> None:
+    def drop_reports(self, enrolment: StoredEnrolment, but: range = range(0)) -> None:
         """Delete a stream's stored reports, but for those of some timestamps; keep their debits."""
         self._execute(
             "UPDATE ledger SET report = NULL WHERE first_id = ? AND NOT (t >= ? AND t < ?)",
@@ -92,7 +92,7 @@ class Change:
 
     # --- promises ---------------------------------------------------------------------------------
 
-    def end(self, promise: Made) -> None:
+    def end(self, promise: StoredPromise) -> None:
         """Store a promise that has ended, and binds until its span has passed."""
         self._execute(
             "INSERT INTO promises VALUES (?, ?, ?, ?, ?, ?)",
@@ -106,7 +106,7 @@ class Change:
             ),
         )
 
-    def prolong(self, promise: Made) -> None:
+    def prolong(self, promise: StoredPromise) -> None:
         """Store a promise that binds until its span has passed; extend it if it still binds."""
         for one in self.memory.ended:
             if replace(one, since=0, until=0) != replace(promise, since=0, until=0):
@@ -120,7 +120,7 @@ class Change:
                 )
         self.end(promise)
 
-    def set_limit(self, limit: Made | None) -> None:
+    def set_limit(self, limit: StoredPromise | None) -> None:
         """Put another limit in force, or none; `end` stores the one of before."""
         self._execute("DELETE FROM promises WHERE until_ms IS NULL")
         if limit is not None:
@@ -132,7 +132,7 @@ class Change:
 
     # --- enrolments -------------------------------------------------------------------------------
 
-    def enrol(self, enrolment: Enrolment) -> None:
+    def enrol(self, enrolment: StoredEnrolment) -> None:
         """Store an enrolment, or what has changed in it.
 
         From then on the past is known: where it is not, a forgotten moment says so.
@@ -166,38 +166,38 @@ class Change:
             place = enrolment.id
             self._execute("INSERT OR IGNORE INTO pins VALUES (?, ?, ?)", (pin, place, place))
 
-    def leave(self, enrolment: Enrolment, ended: Made | None) -> None:
+    def leave(self, enrolment: StoredEnrolment, ended: StoredPromise | None) -> None:
         """Forget the enrolment, its secrets and reports; keep the debits and the promise.
 
         They count for all enrolments that are made later. The past is known from then on: where it
         is not, a forgotten moment says so.
         """
-        place, heirs = enrolment.id, self.memory.heirs
+        place, future_enrolments = enrolment.id, self.memory.future_enrolments
         self._execute("DELETE FROM enrolment WHERE id = ?", (place,))
         # Refusals may name the collector.
         self._execute("DELETE FROM refusals WHERE enrolment IN (0, ?)", (place,))
         self._execute(
             "UPDATE ledger SET t = 0, round = ?, report = NULL, at_ms = 0, first_id = ?,"
             " last_id = ? WHERE first_id = ? AND last_id = ?",
-            (LEFT, heirs.first_id, LAST_ID, place, place),
+            (LEFT, future_enrolments.first_id, LAST_ID, place, place),
         )
         self._execute(
             "UPDATE promises SET first_id = ?, last_id = ? WHERE first_id = ? AND last_id = ?",
-            (heirs.first_id, LAST_ID, place, place),
+            (future_enrolments.first_id, LAST_ID, place, place),
         )
         self._bequeath(enrolment)
-        self._bequeath_pins(place, heirs.first_id)
+        self._bequeath_pins(place, future_enrolments.first_id)
         self._execute(
             "UPDATE device SET secret = ?, rejoins = rejoins + 1, past_known = 1", (new_secret(),)
         )
         if ended is not None:
-            self.end(replace(ended, scope=heirs))
+            self.end(replace(ended, scope=future_enrolments))
 
-    def _bequeath(self, enrolment: Enrolment) -> None:
+    def _bequeath(self, enrolment: StoredEnrolment) -> None:
         """Let forgotten moments of a stream count for later ones; drop those that add nothing."""
         newest: dict[Scope, int] = {}
         for one in self.memory.forgotten:
-            scope = self.memory.heirs if one.scope == enrolment.scope else one.scope
+            scope = self.memory.future_enrolments if one.scope == enrolment.scope else one.scope
             newest[scope] = max(one.own_ms, newest.get(scope, 0))
         ids = [one.id for one in self.memory.enrolments if one != enrolment]
         kept: list[Forgotten] = []

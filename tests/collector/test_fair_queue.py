@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from hypothesis import given
 from hypothesis import strategies as st
 
-from ldpstream.collector.intake.turns import TurnQueue
+from ldpstream.collector.intake.fair_queue import FairQueue
 
 
 @dataclass(frozen=True)
@@ -19,8 +19,8 @@ class Piece:
     packed: bytes
 
 
-def queue_of(*pieces: Piece) -> TurnQueue[Piece]:
-    queue: TurnQueue[Piece] = TurnQueue()
+def queue_of(*pieces: Piece) -> FairQueue[Piece]:
+    queue: FairQueue[Piece] = FairQueue()
     for one in pieces:
         queue.put(one)
     queue.close()
@@ -50,7 +50,7 @@ def test_all_that_is_put_is_taken_once_and_in_order(
 
 
 def test_take_waits_for_what_is_put_and_ends_when_closed() -> None:
-    queue: TurnQueue[Piece] = TurnQueue()
+    queue: FairQueue[Piece] = FairQueue()
     heard: list[list[Piece]] = []
 
     def listen() -> None:

@@ -10,10 +10,10 @@ from typing import Any, TypeVar
 Result = TypeVar("Result")
 
 
-class Bridge:
+class EventLoopThread:
     """A thread that runs coroutines for other threads.
 
-    >>> bridge = Bridge("example")
+    >>> bridge = EventLoopThread("example")
     >>> bridge.call(asyncio.sleep(0, "done"))
     'done'
     >>> bridge.close()

@@ -11,7 +11,7 @@ from ldpstream.streams.stream import CountsStream
 
 
 @dataclass(frozen=True)
-class Settled:
+class PersistentRanking:
     """The users as a ranking: those of the first ranks hold label 1, as many as the counts say.
 
     With two labels this is what `streams/persistent.py` does, with the values at hand.
@@ -22,7 +22,7 @@ class Settled:
     """Of label 1, by timestamp."""
 
     @classmethod
-    def of(cls, stream: CountsStream, rng: np.random.Generator) -> Settled:
+    def of(cls, stream: CountsStream, rng: np.random.Generator) -> PersistentRanking:
         return cls(rng.permutation(stream.users), stream.table[:, 1])
 
     @property
@@ -45,7 +45,7 @@ class Settled:
 
         >>> from ldpstream.streams.synthetic import step
         >>> stream = step(users=100, timestamps=9, every=3)
-        >>> Settled.of(stream, np.random.default_rng(1)).most_changes()
+        >>> PersistentRanking.of(stream, np.random.default_rng(1)).most_changes()
         2
         """
         changes = np.zeros(self.users, np.int64)

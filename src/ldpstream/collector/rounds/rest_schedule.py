@@ -14,13 +14,13 @@ LONGEST = 64
 """The longest rest, in windows."""
 
 
-class Silence:
+class RestSchedule:
     """How long each device rests, by its place on the roster.
 
     After the n-th unanswered ask in a row a device is not asked for 2^(n - 1) windows, at most for
     LONGEST. One answer ends this.
 
-    >>> silence, nobody = Silence(window=10), np.array([], np.int64)
+    >>> silence, nobody = RestSchedule(window=10), np.array([], np.int64)
     >>> [silence.heard(t, np.array([0]), nobody).tolist() for t in (1, 11)]
     [[[0, 1, 11]], [[0, 2, 31]]]
     >>> [bool(silence.may_ask(t, size=1)[0]) for t in (30, 31)]

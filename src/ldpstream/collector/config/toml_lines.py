@@ -21,14 +21,14 @@ def line_of(text: str, path: Path) -> int:
     >>> line_of('[[stream]]\nname = "a"\n\n[[stream]]\nname = "b"\n', ("stream", 1, "name"))
     5
     """
-    found = _places(text)
+    found = _lines_of_keys(text)
     while path not in found:
         path = path[:-1]
     return found[path]
 
 
 @lru_cache(maxsize=1)  # of a file with many streams, all keys are looked up
-def _places(text: str) -> dict[Path, int]:
+def _lines_of_keys(text: str) -> dict[Path, int]:
     """Return the line of every table and key."""
     found: dict[Path, int] = {(): 1}
     table: Path = ()

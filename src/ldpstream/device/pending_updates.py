@@ -1,6 +1,6 @@
 """Follow-ups to a notice: the device fetches a successor of its terms, and renews its key.
 
-Errands are run after a report has left, never before. A fault costs nothing: they are tried again
+Updates are run after a report has left, never before. A fault costs nothing: they are tried again
 later, ever more rarely. So a collector that lies in its notices causes neither a flood of requests
 nor silence.
 """
@@ -27,12 +27,12 @@ from ldpstream.protocol.succession import Acceptance
 from ldpstream.protocol.terms import Terms, TermsRefused
 
 PATIENCE = 5.0
-"""Seconds for the request of an errand, on which no report may have to wait for long."""
+"""Seconds for the request of an update, on which no report may have to wait for long."""
 MOST_DECLINED = 16
 """How many pins that were declined are remembered: a collector may name any number."""
 
 
-class Errands:
+class PendingUpdates:
     """What the notices of one stream have asked for and is still to be done."""
 
     def __init__(self, account: Account) -> None:

@@ -9,7 +9,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-from ldpstream.audit.judge import Draw, Key, Watch
+from ldpstream.audit.judge import Draw, Key, ProcessObserver
 from ldpstream.audit.machine import START_MS, TrueTime
 from ldpstream.device.exchange import Connect, Pause, Request, Response, unreachable
 from ldpstream.protocol.answers import Round, announced
@@ -44,8 +44,8 @@ def make_terms(window: int = 1, interval_ms: int = 60_000, **changes: Any) -> Te
 
 
 @dataclass
-class Asker:
-    """The state of the hostile collector; each process has a `Line` to it."""
+class HostileCollector:
+    """The state of the hostile collector; each process has a `RecordingTransport` to it."""
 
     true: TrueTime
     terms: Terms
@@ -93,7 +93,7 @@ class Asker:
         """The current timestamp, by true time."""
         return self.terms.timestamp_at(self.true.now_ms())
 
-    def a_round(
+    def make_round(
         self, t: int | None = None, name: str | None = None, **changes: Any
     ) -> dict[str, Any]:
         """Return a round of t, with a new name unless one is given."""
@@ -107,17 +107,19 @@ class Asker:
         return self.true.now_ms() if self.now_ms is None else self.now_ms()
 
 
-class Line:
+class RecordingTransport:
     """The transport of one process, which records everything that is sent."""
 
-    def __init__(self, askers: Mapping[str, Asker], watch: Watch, path: Path) -> None:
-        self._askers, self._watch, self._path = askers, watch, path
+    def __init__(
+        self, collectors: Mapping[str, HostileCollector], watch: ProcessObserver, path: Path
+    ) -> None:
+        self._collectors, self._watch, self._path = collectors, watch, path
 
     def send(self, url: str, request: Request) -> Response:
-        asker = self._askers[url]
-        asker.seen.append((asker.true.us, request))
-        response = self._respond(asker, request)
-        if asker.loses(request):
+        collector = self._collectors[url]
+        collector.seen.append((collector.true.us, request))
+        response = self._respond(collector, request)
+        if collector.loses(request):
             raise unreachable(url, "the exchange was lost")
         return response
 
@@ -126,29 +128,31 @@ class Line:
 
     def close(self) -> None: ...
 
-    def _respond(self, asker: Asker, request: Request) -> Response:
+    def _respond(self, collector: HostileCollector, request: Request) -> Response:
         if isinstance(request.message, FetchTerms):
-            terms = asker.versions[request.message.pin]
+            terms = collector.versions[request.message.pin]
             return _json({"terms": json.loads(terms.canonical)})
         if isinstance(request.message, Enrol | RenewKey):
             number = number_of(request.message.secret).hex()
-            told = {"terms": json.loads(asker.terms.canonical), "pin": asker.terms.pin}
+            told = {"terms": json.loads(collector.terms.canonical), "pin": collector.terms.pin}
             return _json(
-                told | {"device": number, "key": KEY.hex(), "now_ms": asker.says_ms()},
+                told | {"device": number, "key": KEY.hex(), "now_ms": collector.says_ms()},
             )
         if isinstance(request.message, Leave):
             return _json({"status": "left"})
         if isinstance(request.message, ListRounds):
-            asker.serial += 1
+            collector.serial += 1
             version = request.message.terms_version
-            known = next(one for one in asker.versions.values() if one.version == version)
-            pin = known.pin if asker.pin is None else asker.pin
-            return _json(announced(asker.notice(), asker.serial, pin, asker.t, asker.rounds))
-        asker.on_wire.append((self._watch.key, request.body))
+            known = next(one for one in collector.versions.values() if one.version == version)
+            pin = known.pin if collector.pin is None else collector.pin
+            return _json(
+                announced(collector.notice(), collector.serial, pin, collector.t, collector.rounds)
+            )
+        collector.on_wire.append((self._watch.key, request.body))
         draw = self._watch.departs(request.body, self._is_on_disk)
         if draw is not None:
-            asker.departed.append(draw)
-        return _json({"status": "accepted"} | asker.notice().to_json(), 202)
+            collector.departed.append(draw)
+        return _json({"status": "accepted"} | collector.notice().to_json(), 202)
 
     def _is_on_disk(self, key: Key, report: bytes) -> bool:
         """Read the file as another process would."""

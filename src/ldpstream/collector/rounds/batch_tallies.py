@@ -9,14 +9,14 @@ import numpy as np
 from ldpstream.collector.config import StreamConfig
 from ldpstream.collector.rounds.combining import noise_of
 from ldpstream.collector.rounds.parts import whole_rows
-from ldpstream.collector.store.contract import Release, TalliedRounds
+from ldpstream.collector.store.contract import StoredRelease, TalliedRounds
 from ldpstream.mechanisms.noise import Noise, PureNoise
 from ldpstream.mechanisms.strata import Stratum
 from ldpstream.mechanisms.strata_history import combine_all
 from ldpstream.mechanisms.tallies import Tallies
 from ldpstream.privacy.epsilon import Epsilon
 from ldpstream.protocol.history import TermsHistory
-from ldpstream.protocol.terms import Selection, Terms
+from ldpstream.protocol.terms import SelectionMethod, Terms
 
 
 def tallies_at_once(
@@ -24,7 +24,7 @@ def tallies_at_once(
     history: TermsHistory,
     rounds: TalliedRounds,
     discarded: Container[str],
-    releases: Mapping[int, Release],
+    releases: Mapping[int, StoredRelease],
     noise: Noise,
 ) -> Tallies | None:
     """Return the tallies of rounds, at least one; None if they have to be made one by one.
@@ -42,7 +42,7 @@ def tallies_at_once(
     times = np.array(rounds.times[:: len(strata)])
     if len(strata) > 1:
         known = [Stratum(s.level, s.epsilon, s.window, noise_of(config, s)) for s in strata]
-        in_slots = strata[0].selection is Selection.SLOTS
+        in_slots = strata[0].selection is SelectionMethod.SLOTS
         return combine_all(times, known, counts, reports) if in_slots else None
     epsilon, *others = set(rounds.epsilons_nano)
     if others or not releases.keys() >= set(rounds.times):

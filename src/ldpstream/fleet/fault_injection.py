@@ -11,7 +11,7 @@ from ldpstream.errors import Mistake, Problem
 
 
 @dataclass(frozen=True)
-class Weather:
+class FaultRates:
     """How unreliable the network is, and how often users are offline or leave."""
 
     offline: float = 0.0
@@ -36,23 +36,23 @@ class Weather:
         )
 
 
-class Lost(Unreachable):
-    """A request or response that the weather has lost; the collector may well be reachable."""
+class LostMessage(Unreachable):
+    """A request or response that was lost on purpose; the collector may well be reachable."""
 
 
-class Line:
-    """The connection of one device: a shared transport with the faults of the weather."""
+class FaultyTransport:
+    """The connection of one device: a shared transport with simulated faults."""
 
-    def __init__(self, transport: AsyncTransport, weather: Weather, chance: Random) -> None:
+    def __init__(self, transport: AsyncTransport, faults: FaultRates, chance: Random) -> None:
         self._transport = transport
-        self._weather = weather
+        self._faults = faults
         self._chance = chance
         self.offline = False
 
     async def send(self, url: str, request: Request) -> Response:
         self._may_be_lost(url)
-        if self._weather.latency:
-            await asyncio.sleep(self._chance.expovariate(1 / self._weather.latency))
+        if self._faults.latency:
+            await asyncio.sleep(self._chance.expovariate(1 / self._faults.latency))
         response = await self._transport.send(url, request)
         self._may_be_lost(url)
         return response
@@ -62,8 +62,8 @@ class Line:
         await self._transport.connect(url, step)
 
     def _may_be_lost(self, url: str) -> None:
-        if self.offline or self._chance.random() < self._weather.loss:
-            raise Lost(Problem.UNREACHABLE, url=url, what="the weather")
+        if self.offline or self._chance.random() < self._faults.loss:
+            raise LostMessage(Problem.UNREACHABLE, url=url, what="a simulated fault")
 
     async def close(self) -> None:
         """Do nothing: other devices share the transport."""

@@ -10,7 +10,7 @@ STOPPED = "told to stop"
 TOO_SLOW = "it takes too long"
 
 
-class Patience:
+class Deadline:
     """A deadline after a number of seconds, or as soon as `stop()` returns true."""
 
     def __init__(self, seconds: float, stop: Stop = never) -> None:
@@ -26,6 +26,6 @@ class Patience:
             raise TimeoutError(TOO_SLOW)
         return left if self._stop is never else min(left, LOOK_SECONDS)
 
-    def share(self, parts: int) -> Patience:
+    def share(self, parts: int) -> Deadline:
         """Return the patience of one attempt: the time left, divided by `parts`."""
-        return Patience((self._end - time.monotonic()) / parts, self._stop)
+        return Deadline((self._end - time.monotonic()) / parts, self._stop)

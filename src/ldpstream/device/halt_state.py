@@ -14,7 +14,7 @@ RETIRED_WINDOWS = 64
 retired it by mistake, or said so in the collector's name."""
 
 
-class Halting:
+class HaltState:
     """What the notices of one stream say of a pause or its end."""
 
     def __init__(self, account: Account) -> None:

@@ -7,7 +7,7 @@ from collections import OrderedDict, deque
 from typing import Generic, Protocol, TypeVar
 
 
-class Sized(Protocol):
+class QueueItem(Protocol):
     """Something that a sender puts into the queue."""
 
     @property
@@ -17,10 +17,10 @@ class Sized(Protocol):
     def packed(self) -> bytes: ...
 
 
-Item = TypeVar("Item", bound=Sized)
+Item = TypeVar("Item", bound=QueueItem)
 
 
-class TurnQueue(Generic[Item]):
+class FairQueue(Generic[Item]):
     """First in, first out for each sender; among senders one item each in turn.
 
     Any thread may put; one thread takes, and sorts by sender what has come since.

@@ -4,7 +4,7 @@ from dataclasses import dataclass
 
 
 @dataclass(frozen=True)
-class Grid:
+class ReportTable:
     """A table, in whatever form it is written down."""
 
     columns: tuple[str, ...]

@@ -32,7 +32,7 @@ def skewed(labels: int) -> Floats:
     return frequencies
 
 
-class Still:
+class StillStream:
     """A stream whose bins stay at `truth`, seen through `noise`."""
 
     def __init__(self, noise: Noise, truth: Floats) -> None:
@@ -41,7 +41,7 @@ class Still:
         self._variances: dict[tuple[Epsilon, int], Floats] = {}
 
     @classmethod
-    def under(cls, noise: Noise) -> Still:
+    def under(cls, noise: Noise) -> StillStream:
         """Return the stream that plans assume: skewed labels, or numbers spread evenly."""
         if isinstance(noise, MeanNoise):
             return cls(noise, np.array([0.5]))
