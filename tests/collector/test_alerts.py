@@ -23,7 +23,7 @@ from ldpstream.collector.alerts.outbox import MOST_UNSENT
 from ldpstream.collector.alerts.rules import Rule
 from ldpstream.collector.alerts.runner import AlertRunner
 from ldpstream.collector.alerts.state import RETENTION_MS, Alert, AlertState
-from ldpstream.collector.alerts.webhook import Answer, Undelivered
+from ldpstream.collector.alerts.webhook import Undelivered, WebhookResponse
 from ldpstream.collector.api.alerts import shown
 from ldpstream.collector.clock import ManualClock
 from ldpstream.collector.config import Config, parse
@@ -473,11 +473,11 @@ def test_what_is_refused_for_good_is_not_sent_again(tmp_path: Path) -> None:
 def test_a_webhook_that_is_away_is_tried_again_ever_more_slowly(tmp_path: Path) -> None:
     calls = []
 
-    def away(url: str, content: dict[str, Any]) -> Answer:
+    def away(url: str, content: dict[str, Any]) -> WebhookResponse:
         calls.append(content)
         if len(calls) < 5:
             raise Undelivered(Problem.WEBHOOK, what="away")
-        return Answer(200, "OK", "")
+        return WebhookResponse(200, "OK", "")
 
     with stored(tmp_path) as store:
         evaluator = evaluator_of(store)

@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from ldpstream.collector.clock import ManualClock
-from ldpstream.collector.rounds.announcement import Announcement
+from ldpstream.collector.rounds.announcement import AnnouncedRounds
 from ldpstream.collector.rounds.coordinator import Coordinator
 from ldpstream.collector.rounds.listener import Listener
 from ldpstream.collector.rounds.selection import OpenSelection
@@ -95,9 +95,9 @@ class Heard(Listener):
     """A listener that keeps what it is told."""
 
     def __init__(self) -> None:
-        self.announcements: list[Announcement] = []
+        self.announcements: list[AnnouncedRounds] = []
 
-    def announced(self, announcement: Announcement) -> None:
+    def announced(self, announcement: AnnouncedRounds) -> None:
         self.announcements.append(announcement)
 
 

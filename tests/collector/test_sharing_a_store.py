@@ -26,7 +26,7 @@ from ldpstream.collector.clock import ManualClock, ticks
 from ldpstream.collector.config import Config, SelectionMethod
 from ldpstream.collector.credentials.secrets import Secrets
 from ldpstream.collector.leadership.stream_driver import StreamDriver
-from ldpstream.collector.rounds.announcement import Announcement
+from ldpstream.collector.rounds.announcement import AnnouncedRounds
 from ldpstream.collector.rounds.coordinator import Coordinator
 from ldpstream.collector.rounds.follower import Follower
 from ldpstream.collector.rounds.listener import Listener
@@ -143,9 +143,9 @@ def test_a_crash_at_any_step_changes_nothing(
 class Announced(Listener):
     """A listener that keeps the last announcement."""
 
-    last: Announcement
+    last: AnnouncedRounds
 
-    def announced(self, announcement: Announcement) -> None:
+    def announced(self, announcement: AnnouncedRounds) -> None:
         self.last = announcement
 
 

@@ -22,7 +22,7 @@ from ldpstream.collector.config import StreamConfig
 from ldpstream.collector.credentials.device_keys import StreamKeys
 from ldpstream.collector.intake.queue import IntakeQueue, StreamIntake, Submission
 from ldpstream.collector.reports.verdicts import Verdict
-from ldpstream.collector.rounds.announcement import Announcement, OpenRound
+from ldpstream.collector.rounds.announcement import AnnouncedRounds, OpenRound
 from ldpstream.collector.rounds.coordinator import Coordinator
 from ldpstream.collector.rounds.listener import Listener
 from ldpstream.collector.store.contract import StoredRelease
@@ -75,7 +75,7 @@ class Book:
     releases: list[StoredRelease] = field(default_factory=list)
     violations: list[str] = field(default_factory=list)
 
-    def announced(self, announcement: Announcement) -> None:
+    def announced(self, announcement: AnnouncedRounds) -> None:
         if announcement.serial < self.last_serial:
             self.violations.append(f"serial {announcement.serial} after {self.last_serial}")
         self.last_serial = announcement.serial
@@ -139,7 +139,7 @@ class World(Listener):
         intake = StreamIntake(self.keys, self.coordinator.selection, Counter())
         self.intake = IntakeQueue(self.mortal, {self.config.name: intake}, 10**6)  # type: ignore[arg-type]
 
-    def announced(self, announcement: Announcement) -> None:
+    def announced(self, announcement: AnnouncedRounds) -> None:
         self.book.announced(announcement)
 
     def close(self) -> None:

@@ -9,7 +9,7 @@ from itertools import cycle, islice
 from typing import Any
 
 from ldpstream.collector.alerts.evaluator import AlertEvaluator
-from ldpstream.collector.alerts.webhook import Answer, Undelivered, post
+from ldpstream.collector.alerts.webhook import Undelivered, WebhookResponse, post
 from ldpstream.collector.clock import ticks
 from ldpstream.collector.store.contract import Store
 
@@ -21,7 +21,7 @@ FOLLOWED_AT_ONCE = 50
 
 _log = logging.getLogger(__name__)
 
-Post = Callable[[str, dict[str, Any]], Answer]
+Post = Callable[[str, dict[str, Any]], WebhookResponse]
 
 
 class AlertRunner:

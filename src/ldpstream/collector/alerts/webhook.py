@@ -23,7 +23,7 @@ class Undelivered(LdpStreamError):
 
 
 @dataclass(frozen=True)
-class Answer:
+class WebhookResponse:
     """The response of the webhook."""
 
     status: int
@@ -47,7 +47,7 @@ def check_url(name: str, url: str) -> None:
         raise Mistake(Problem.OPTION, option=name, given=repr(url), expected="an http(s) URL")
 
 
-def post(url: str, content: dict[str, Any]) -> Answer:
+def post(url: str, content: dict[str, Any]) -> WebhookResponse:
     """Post a message and return the response, whatever its status is."""
     parts = urlsplit(url)
     host, port = parts.hostname or "", parts.port
@@ -71,4 +71,4 @@ def post(url: str, content: dict[str, Any]) -> Answer:
         except (OSError, http.client.HTTPException) as error:
             what = str(error) or type(error).__name__
             raise Undelivered(Problem.WEBHOOK, what=what) from error
-    return Answer(answer.status, answer.reason, body)
+    return WebhookResponse(answer.status, answer.reason, body)

@@ -72,7 +72,7 @@ class OpenRound:
 
 
 @dataclass(frozen=True)
-class Announcement:
+class AnnouncedRounds:
     """The open rounds of a stream, of all strata, as announced under one serial."""
 
     serial: int

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from ldpstream.collector.clock import Clock
 from ldpstream.collector.config import StreamConfig
-from ldpstream.collector.rounds.announcement import Announcement
+from ldpstream.collector.rounds.announcement import AnnouncedRounds
 from ldpstream.collector.rounds.listener import Listener
 from ldpstream.collector.rounds.loading import open_round_of, selection_of, terms_of
 from ldpstream.collector.rounds.selection import RosterSelection
@@ -69,4 +69,4 @@ class Follower:
             self.selection.catch_up()  # before any device is told that it is asked
         t = max([last_t, *(one.stored.t for one in rounds)])
         halt = self.config.halt
-        self._listener.announced(Announcement(serial, t, rounds, self.history, halt))
+        self._listener.announced(AnnouncedRounds(serial, t, rounds, self.history, halt))

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from ldpstream.collector.rounds.announcement import Announcement
+from ldpstream.collector.rounds.announcement import AnnouncedRounds
 from ldpstream.collector.store.contract import NewRound, RoundState, StoredRelease
 from ldpstream.protocol.terms import Terms
 
@@ -12,7 +12,7 @@ from ldpstream.protocol.terms import Terms
 class Listener:
     """A listener is told of each change once it is durable. This one ignores all of them."""
 
-    def announced(self, announcement: Announcement) -> None:
+    def announced(self, announcement: AnnouncedRounds) -> None:
         """The rounds that are open have changed."""
 
     def changed(self, changed: NewRound, state: RoundState) -> None:

@@ -8,7 +8,7 @@ from collections import deque
 from collections.abc import Callable, Iterable
 from dataclasses import replace
 
-from ldpstream.collector.rounds.announcement import Announcement, OpenRound
+from ldpstream.collector.rounds.announcement import AnnouncedRounds, OpenRound
 from ldpstream.collector.rounds.wake_up import WakeUp
 from ldpstream.collector.store.contract import StoredRelease
 from ldpstream.protocol.history import TermsHistory
@@ -24,7 +24,7 @@ class NotificationHub:
     """
 
     def __init__(self) -> None:
-        self.announcement = Announcement(0, 0, (), TermsHistory(()))
+        self.announcement = AnnouncedRounds(0, 0, (), TermsHistory(()))
         self.last_t = 0
         self.latest: StoredRelease | None = None
         """The last release; None before the first."""
@@ -58,7 +58,7 @@ class NotificationHub:
     def was_open(self, round_name: str) -> bool:
         return round_name in self._closed
 
-    def announced(self, announcement: Announcement) -> None:
+    def announced(self, announcement: AnnouncedRounds) -> None:
         before = self.open
         self.open = {one.name: one for one in announcement.rounds}
         self._closed.extend(name for name in before if name not in self.open)
@@ -79,7 +79,7 @@ class NotificationHub:
         self._announced.notify_all()
         self._released.notify_all()
 
-    async def after(self, serial: int, seconds: float) -> Announcement:
+    async def after(self, serial: int, seconds: float) -> AnnouncedRounds:
         """Return the announcement once its serial is greater, or when the time is up."""
         self.waiting += 1
         try:

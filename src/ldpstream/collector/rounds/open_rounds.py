@@ -7,7 +7,7 @@ from collections.abc import Mapping
 from ldpstream.collector.clock import Clock
 from ldpstream.collector.config import SelectionMethod, StreamConfig
 from ldpstream.collector.reports.halves import half_of
-from ldpstream.collector.rounds.announcement import Announcement, OpenRound
+from ldpstream.collector.rounds.announcement import AnnouncedRounds, OpenRound
 from ldpstream.collector.rounds.group import RoundGroup
 from ldpstream.collector.rounds.listener import Listener
 from ldpstream.collector.rounds.loading import open_round_of
@@ -125,5 +125,5 @@ class OpenRounds:
     def announce(self, released_t: int, history: TermsHistory) -> None:
         """Announce what is open, under the serial of the last change in the store."""
         t = max(released_t, self.last_t)
-        told = Announcement(self._serial, t, self.rounds, history, self._config.halt)
+        told = AnnouncedRounds(self._serial, t, self.rounds, history, self._config.halt)
         self._listener.announced(told)

@@ -5,7 +5,7 @@ from __future__ import annotations
 import logging
 from collections.abc import Callable, Sequence
 
-from ldpstream.collector.rounds.announcement import Announcement
+from ldpstream.collector.rounds.announcement import AnnouncedRounds
 from ldpstream.collector.rounds.listener import Listener
 from ldpstream.collector.rounds.notifications import NotificationHub
 from ldpstream.collector.service.meters import Meters
@@ -29,7 +29,7 @@ class StreamListener(Listener):
         self.hub = NotificationHub()
         self.recent = RecentResponses(window)
 
-    def announced(self, announcement: Announcement) -> None:
+    def announced(self, announcement: AnnouncedRounds) -> None:
         self.hub.announced(announcement)
 
     def changed(self, changed: NewRound, state: RoundState) -> None:
