@@ -23,7 +23,6 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from ldpstream.lab.files import write_section
 from ldpstream.lab.metrics import ROC_RATES, auc, events, roc
 from ldpstream.lab.simulation import Run, run, settings_of
 from ldpstream.mechanisms.queries import HISTOGRAM, MeanQuery, Query
@@ -32,6 +31,7 @@ from ldpstream.mechanisms.settings import RunOptions
 from ldpstream.refine.sureness import Belief
 from ldpstream.streams.stream import Stream
 from ldpstream.streams.synthetic import STREAMS
+from sections import write_section
 
 PAGE = Path(__file__).parents[1] / "docs" / "alerts.md"
 COMMAND = ".venv/bin/python benchmarks/alerts.py --write"

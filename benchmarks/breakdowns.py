@@ -15,10 +15,9 @@ from pathlib import Path
 from typing import Any
 
 from ldpstream.lab.breakdown import simulate_parted
-from ldpstream.lab.files import write_section
 from ldpstream.mechanisms.settings import RunOptions
 from ldpstream.streams.synthetic import named
-from sections import table
+from sections import table, write_section
 
 PAGE = Path(__file__).parents[1] / "docs" / "breakdowns.md"
 COMMAND = ".venv/bin/python benchmarks/breakdowns.py --write"

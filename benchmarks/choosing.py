@@ -10,11 +10,10 @@ import math
 from pathlib import Path
 from typing import Any
 
-from ldpstream.lab.files import write_section
 from ldpstream.lab.planning.predict import HORIZON, Prediction
 from ldpstream.mechanisms.settings import Settings
 from ldpstream.privacy.epsilon import Epsilon
-from sections import table
+from sections import table, write_section
 
 COMMAND = ".venv/bin/python benchmarks/choosing.py --write"
 DOCS = Path(__file__).parents[1] / "docs"

@@ -21,8 +21,7 @@ from ldpstream.audit.hostile_collector import NANO, make_terms
 from ldpstream.audit.life import Life
 from ldpstream.audit.machine import Machine, TrueTime
 from ldpstream.fleet.folders import memory_folder
-from ldpstream.lab.files import write_section
-from sections import table
+from sections import table, write_section
 
 PAGE = Path(__file__).parents[1] / "docs" / "device.md"
 COMMAND = ".venv/bin/python benchmarks/clocks.py --write"

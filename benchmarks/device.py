@@ -18,8 +18,8 @@ from pathlib import Path
 
 from ldpstream.device.account import CommittedReport
 from ldpstream.fleet.folders import memory_folder
-from ldpstream.lab.files import write_section
 from ldpstream.protocol.answers import Round
+from sections import write_section
 
 sys.path.insert(0, str(Path(__file__).parents[1]))
 

@@ -21,8 +21,7 @@ from pathlib import Path
 from hypothesis import HealthCheck, Phase, given, seed, settings
 from hypothesis import strategies as st
 
-from ldpstream.lab.files import write_section
-from sections import TRUST, table
+from sections import TRUST, table, write_section
 
 sys.path.insert(0, str(Path(__file__).parents[1]))
 

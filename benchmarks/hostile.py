@@ -23,8 +23,7 @@ from typing import Any
 from hypothesis import Phase, seed, settings
 from hypothesis.stateful import run_state_machine_as_test
 
-from ldpstream.lab.files import write_section
-from sections import TRUST, table
+from sections import TRUST, table, write_section
 
 sys.path.insert(0, str(Path(__file__).parents[1]))
 

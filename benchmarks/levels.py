@@ -13,11 +13,10 @@ import argparse
 import json
 from pathlib import Path
 
-from ldpstream.lab.files import write_section
 from ldpstream.lab.personal import PERSONAL
 from ldpstream.lab.simulation import Simulation, simulate
 from ldpstream.streams.synthetic import STREAMS
-from sections import table
+from sections import table, write_section
 
 PAGE = Path(__file__).parents[1] / "docs" / "levels.md"
 COMMAND = ".venv/bin/python benchmarks/levels.py --write"

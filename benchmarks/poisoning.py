@@ -18,13 +18,6 @@ from typing import Any
 import numpy as np
 
 from ldpstream.collector.config import Limits
-from ldpstream.lab.files import write_section
-from ldpstream.lab.poisoning.attacks import Attack
-from ldpstream.lab.poisoning.events import EventOutcome, Scheme, WatchedStream, attack_event
-from ldpstream.lab.poisoning.fleet import AttackPlan, Campaign
-from ldpstream.lab.poisoning.rounds import RoundOutcome, Setting, poison
-from ldpstream.lab.poisoning.streams import LABELS, StreamOutcome, poison_stream
-from ldpstream.lab.poisoning.turns import Turns
 from ldpstream.mechanisms.division import Division
 from ldpstream.mechanisms.registry import PAPER, names
 from ldpstream.oracles import Oracle
@@ -35,9 +28,15 @@ from ldpstream.streams.synthetic import constant
 
 sys.path.insert(0, str(Path(__file__).parents[1]))
 
+from tests.hostile.poisoning.attacks import Attack
+from tests.hostile.poisoning.events import EventOutcome, Scheme, WatchedStream, attack_event
+from tests.hostile.poisoning.fleet import AttackPlan, Campaign
+from tests.hostile.poisoning.rounds import RoundOutcome, Setting, poison
+from tests.hostile.poisoning.streams import LABELS, StreamOutcome, poison_stream
+from tests.hostile.poisoning.turns import Turns
 from tests.hostile.turns import turns_of
 
-from sections import TRUST, table
+from sections import TRUST, table, write_section
 
 COMMAND = ".venv/bin/python benchmarks/poisoning.py --write"
 FIGURE = Path(__file__).parents[1] / "docs" / "images" / "poisoning.png"

@@ -7,13 +7,16 @@ from __future__ import annotations
 
 import argparse
 import json
+import sys
 from pathlib import Path
 
 import numpy as np
 
-from ldpstream.lab.files import write_section
-from ldpstream.lab.promises.comparison import Case, PrivacyUnit, PromiseCost, compare
-from sections import table
+sys.path.insert(0, str(Path(__file__).parents[1]))
+
+from tests.lab.promises.comparison import Case, PrivacyUnit, PromiseCost, compare
+
+from sections import table, write_section
 
 COMMAND = ".venv/bin/python benchmarks/promises.py --write"
 DOCS = Path(__file__).parents[1] / "docs"

@@ -20,13 +20,12 @@ import numpy as np
 
 from accuracy_honest import CHOSEN, SHOWN, TIMESTAMPS
 from ldpstream.arrays import Floats
-from ldpstream.lab.files import write_section
 from ldpstream.lab.simulation import simulate
 from ldpstream.refine import hindsight
 from ldpstream.refine.smoother import History, revise
 from ldpstream.streams.generated import generated
 from ldpstream.streams.synthetic import named
-from sections import table
+from sections import table, write_section
 
 PAGE = Path(__file__).parents[1] / "docs" / "accuracy.md"
 COMMAND = ".venv/bin/python benchmarks/revised.py --write"

@@ -6,6 +6,8 @@ import re
 from collections.abc import Iterable, Sequence
 from pathlib import Path
 
+from ldpstream.lab.files import write_whole
+
 TRUST = Path(__file__).parents[1] / "docs" / "trust.md"
 
 
@@ -14,6 +16,17 @@ def table(head: Sequence[str], rows: Iterable[Sequence[object]]) -> str:
     lines = [f"| {' | '.join(head)} |", "|---|" + "---:|" * (len(head) - 1)]
     lines += [f"| {' | '.join(map(str, row))} |" for row in rows]
     return "\n".join(lines)
+
+
+def write_section(path: Path, name: str, text: str) -> Path:
+    """Put `text` between the markers of one section of a page; the rest stays as it is."""
+    begin, end = f"<!-- {name}: begin -->", f"<!-- {name}: end -->"
+    page = path.read_text()
+    before, opening, rest = page.partition(begin)
+    _, closing, after = rest.partition(end)
+    if not opening or not closing:
+        raise ValueError(f"{path} has no section between {begin} and {end}")
+    return write_whole(path, f"{before}{begin}\n{text}\n{end}{after}")
 
 
 def sections_of(page: Path, name: str) -> str:

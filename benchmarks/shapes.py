@@ -19,10 +19,9 @@ import numpy as np
 
 from ldpstream.arrays import Floats
 from ldpstream.domain import Domain
-from ldpstream.lab.files import write_section
 from ldpstream.lab.simulation import simulate
 from ldpstream.streams.stream import CountsStream
-from sections import table
+from sections import table, write_section
 
 PAGE = Path(__file__).parents[1] / "docs" / "accuracy.md"
 COMMAND = ".venv/bin/python benchmarks/shapes.py --write"

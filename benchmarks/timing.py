@@ -33,14 +33,13 @@ from numpy.typing import NDArray
 from ldpstream.device import Epsilon, Oracle, SystemSource
 from ldpstream.device.account import CommittedReport
 from ldpstream.fleet.folders import memory_folder
-from ldpstream.lab.files import write_section
 from ldpstream.protocol.answers import Round
 
 sys.path.insert(0, str(Path(__file__).parents[1]))
 
 from tests.device.collectors import INTERVAL_MS, Bench, a_round, make_terms
 
-from sections import TRUST, table
+from sections import TRUST, table, write_section
 
 COMMAND = ".venv/bin/python benchmarks/timing.py --write"
 LABELS = 6

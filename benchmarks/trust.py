@@ -13,9 +13,9 @@ from pathlib import Path
 from ldpstream.audit.empirical import EPSILON, WorldSize
 from ldpstream.audit.results import CONFIDENCE, Audit, by_oracle
 from ldpstream.audit.run import full_audit, quick_audit
-from ldpstream.lab.files import write_section
 from ldpstream.lab.report.markdown import table
 from ldpstream.lab.report.report_table import ReportTable
+from sections import write_section
 
 PAGE = Path(__file__).parents[1] / "docs" / "trust.md"
 

@@ -13,14 +13,15 @@ from __future__ import annotations
 
 import argparse
 import json
+import sys
 import time
 from collections.abc import Sequence
 from dataclasses import asdict
+from pathlib import Path
 from typing import Any
 
 import numpy as np
 
-from ldpstream.lab.poisoning.texts import TextAttack, poison
 from ldpstream.lab.vocabulary import LIGHT, Goal, TextFleet, follow
 from ldpstream.mechanisms.following import Following, ListedTexts
 from ldpstream.oracles import Oracle
@@ -30,6 +31,10 @@ from ldpstream.streams.words import random_texts, shares_of, zipf_holders
 from ldpstream.vocabulary import Vocabulary
 from ldpstream.vocabulary.evidence import ColumnCounts, TextEvidence
 from ldpstream.vocabulary.kernels import Texts
+
+sys.path.insert(0, str(Path(__file__).parents[1]))
+
+from tests.hostile.poisoning.texts import TextAttack, poison
 
 EPSILON, WINDOW, WINDOWS = Epsilon.of(2), 20, 3
 BITS, PREFIXES = 20, (2, 4, 6)

@@ -18,11 +18,6 @@ from ldpstream.collector.config import StreamConfig, Suspicion
 from ldpstream.collector.reports.records import Records
 from ldpstream.collector.rounds.coordinator import Coordinator
 from ldpstream.collector.store.sqlite.store import SqliteStore
-from ldpstream.lab.poisoning.attacks import Attack, Attacker
-from ldpstream.lab.poisoning.events import EventOutcome, Scheme, WatchedStream, attack_event
-from ldpstream.lab.poisoning.fleet import AttackPlan, Campaign
-from ldpstream.lab.poisoning.rounds import Setting, poison
-from ldpstream.lab.poisoning.streams import poison_stream
 from ldpstream.mechanisms.division import PopulationDivision
 from ldpstream.mechanisms.messages import Purpose
 from ldpstream.oracles import Oracle
@@ -33,6 +28,11 @@ from ldpstream.privacy.epsilon import Epsilon
 from ldpstream.protocol.terms import SelectionMethod
 from tests.collector.api import running
 from tests.collector.helpers import SECRETS, START_MS, device_of, stream_config
+from tests.hostile.poisoning.attacks import Attack, Attacker
+from tests.hostile.poisoning.events import EventOutcome, Scheme, WatchedStream, attack_event
+from tests.hostile.poisoning.fleet import AttackPlan, Campaign
+from tests.hostile.poisoning.rounds import Setting, poison
+from tests.hostile.poisoning.streams import poison_stream
 from tests.hostile.turns import turns_of
 from tests.waiting import eventually
 

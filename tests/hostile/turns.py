@@ -6,12 +6,12 @@ import numpy as np
 
 from ldpstream.collector.rounds.selection import OpenSelection
 from ldpstream.collector.store.contract import NewRound
-from ldpstream.lab.poisoning.turns import AskedTurns, Turns
 from ldpstream.lab.roster import Roster
 from ldpstream.lab.selection import SlotSelector
 from ldpstream.mechanisms.division import Division
 from ldpstream.mechanisms.messages import Ask
 from ldpstream.protocol.terms import SelectionMethod
+from tests.hostile.poisoning.turns import AskedTurns, Turns
 
 
 class OpenTurns:

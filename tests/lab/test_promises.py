@@ -8,11 +8,11 @@ import numpy as np
 import pytest
 
 from ldpstream.arrays import Floats
-from ldpstream.lab.promises.comparison import Case, PrivacyUnit, compare
-from ldpstream.lab.promises.dyadic import dyadic_releases
-from ldpstream.lab.promises.memoised import memoised_releases
-from ldpstream.lab.promises.persistent_ranking import PersistentRanking
 from ldpstream.streams.synthetic import step
+from tests.lab.promises.comparison import Case, PrivacyUnit, compare
+from tests.lab.promises.dyadic import dyadic_releases
+from tests.lab.promises.memoised import memoised_releases
+from tests.lab.promises.persistent_ranking import PersistentRanking
 
 STREAM = step(users=4000, timestamps=24, low=0.2, high=0.6, every=6)
 REPEATS = 60

@@ -12,7 +12,6 @@ from hypothesis import strategies as st
 from numpy.typing import NDArray
 
 from ldpstream.errors import Mistake
-from ldpstream.lab.poisoning.texts import TextAttack, poison
 from ldpstream.lab.vocabulary import Goal, TextFleet, follow
 from ldpstream.mechanisms.following import MOST_FOLLOWED, Following
 from ldpstream.mechanisms.messages import Release
@@ -29,6 +28,7 @@ from ldpstream.vocabulary.device import LONGEST_COMPOSED, LONGEST_TEXT, bucket_o
 from ldpstream.vocabulary.discovery import discover, extended
 from ldpstream.vocabulary.evidence import ColumnCounts, TextEvidence
 from ldpstream.vocabulary.kernels import Texts, transformed
+from tests.hostile.poisoning.texts import TextAttack, poison
 
 WORDS = Vocabulary(salt=0xC0FFEE, bits=16, prefixes=(2, 4))
 

@@ -26,24 +26,6 @@ def write_whole(path: Path, content: str | bytes) -> Path:
     return path
 
 
-def write_section(path: Path, name: str, text: str) -> Path:
-    r"""Put `text` between the markers of one section of a page; the rest stays as it is.
-
-    >>> import tempfile
-    >>> page = Path(tempfile.mkdtemp()) / "page.md"
-    >>> _ = page.write_text("a <!-- x: begin -->old<!-- x: end --> b")
-    >>> write_section(page, "x", "new").read_text()
-    'a <!-- x: begin -->\nnew\n<!-- x: end --> b'
-    """
-    begin, end = f"<!-- {name}: begin -->", f"<!-- {name}: end -->"
-    page = path.read_text()
-    before, opening, rest = page.partition(begin)
-    _, closing, after = rest.partition(end)
-    if not opening or not closing:
-        raise ValueError(f"{path} has no section between {begin} and {end}")
-    return write_whole(path, f"{before}{begin}\n{text}\n{end}{after}")
-
-
 def csv_text(columns: tuple[str, ...], rows: Iterable[tuple[object, ...]]) -> str:
     r"""Return a CSV whose numbers read back exactly.
 

@@ -10,8 +10,6 @@ from typing import Any
 import numpy as np
 
 from ldpstream.arrays import Counts, Floats
-from ldpstream.lab.poisoning.attacks import Attack, Attacker
-from ldpstream.lab.poisoning.turns import MakeTurns, asked_turns
 from ldpstream.mechanisms.mechanism import Mechanism
 from ldpstream.mechanisms.messages import Ask, Purpose, Tally
 from ldpstream.oracles import Oracle
@@ -19,6 +17,8 @@ from ldpstream.oracles.collector_half import Reports
 from ldpstream.oracles.device_half import DeviceHalf
 from ldpstream.oracles.shape import shape_of
 from ldpstream.streams.stream import Snapshot
+from tests.hostile.poisoning.attacks import Attack, Attacker
+from tests.hostile.poisoning.turns import MakeTurns, asked_turns
 
 
 class Campaign(StrEnum):

@@ -13,7 +13,7 @@ from math import exp
 import numpy as np
 
 from ldpstream.arrays import Counts, Floats
-from ldpstream.lab.promises.persistent_ranking import PersistentRanking
+from tests.lab.promises.persistent_ranking import PersistentRanking
 
 
 def dyadic_releases(

@@ -10,12 +10,12 @@ from math import ceil
 
 import numpy as np
 
-from ldpstream.lab.promises.dyadic import dyadic_releases
-from ldpstream.lab.promises.memoised import lifetime, memoised_releases
-from ldpstream.lab.promises.persistent_ranking import PersistentRanking
 from ldpstream.lab.simulation import simulate
 from ldpstream.streams.stream import CountsStream
 from ldpstream.streams.synthetic import sin
+from tests.lab.promises.dyadic import dyadic_releases
+from tests.lab.promises.memoised import lifetime, memoised_releases
+from tests.lab.promises.persistent_ranking import PersistentRanking
 
 
 class PrivacyUnit(StrEnum):

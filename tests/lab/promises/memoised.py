@@ -13,8 +13,8 @@ from math import exp
 import numpy as np
 
 from ldpstream.arrays import Floats
-from ldpstream.lab.promises.persistent_ranking import PersistentRanking
 from ldpstream.lab.roster import Roster
+from tests.lab.promises.persistent_ranking import PersistentRanking
 
 LABELS = 2
 

@@ -12,7 +12,6 @@ from enum import StrEnum
 import numpy as np
 
 from ldpstream.domain import Domain
-from ldpstream.lab.poisoning.fleet import AttackPlan, Campaign, PoisonedFleet
 from ldpstream.lab.simulation import run
 from ldpstream.mechanisms.adaptive import Adaptive
 from ldpstream.mechanisms.classic.pegasus import Pegasus
@@ -21,6 +20,7 @@ from ldpstream.mechanisms.registry import build, recipe
 from ldpstream.mechanisms.settings import Settings
 from ldpstream.privacy.epsilon import Epsilon
 from ldpstream.streams.stream import CountsStream
+from tests.hostile.poisoning.fleet import AttackPlan, Campaign, PoisonedFleet
 
 LABEL = 1
 

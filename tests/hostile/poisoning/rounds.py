@@ -7,12 +7,12 @@ from dataclasses import dataclass
 import numpy as np
 
 from ldpstream.arrays import Floats
-from ldpstream.lab.poisoning.attacks import Attack, Attacker
 from ldpstream.oracles import Oracle
 from ldpstream.oracles.collector_half import Reports
 from ldpstream.oracles.shape import shape_of
 from ldpstream.privacy.epsilon import Epsilon
 from ldpstream.refine.consistency import nearest_histogram
+from tests.hostile.poisoning.attacks import Attack, Attacker
 
 
 @dataclass(frozen=True)

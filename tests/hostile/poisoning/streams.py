@@ -7,14 +7,14 @@ from dataclasses import dataclass
 import numpy as np
 
 from ldpstream.domain import Domain
-from ldpstream.lab.poisoning.fleet import AttackPlan, PoisonedFleet
-from ldpstream.lab.poisoning.turns import MakeTurns, asked_turns
 from ldpstream.lab.simulation import run
 from ldpstream.mechanisms.registry import build
 from ldpstream.mechanisms.settings import Settings
 from ldpstream.oracles import Oracle
 from ldpstream.privacy.epsilon import Epsilon
 from ldpstream.streams.stream import CountsStream
+from tests.hostile.poisoning.fleet import AttackPlan, PoisonedFleet
+from tests.hostile.poisoning.turns import MakeTurns, asked_turns
 
 LABELS = 16
 JUMP_EVERY = 15
