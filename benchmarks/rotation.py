@@ -18,9 +18,11 @@ import time
 from pathlib import Path
 from urllib.request import urlopen
 
-from tests.serving import ENROLMENT, HEAD, TOKEN, CollectorProcess, drop_earlier
-
 from ldpstream.cli.admin_client import AdminClient
+
+sys.path.insert(0, str(Path(__file__).parents[1]))
+
+from tests.serving import ENROLMENT, HEAD, TOKEN, CollectorProcess, drop_earlier
 
 STREAM = """
 [[stream]]

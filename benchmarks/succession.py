@@ -16,6 +16,10 @@ import tempfile
 from datetime import UTC, datetime
 from pathlib import Path
 
+from ldpstream.device.checking import check_ledger
+
+sys.path.insert(0, str(Path(__file__).parents[1]))
+
 from tests.serving import ENROLMENT, CollectorProcess
 from tests.verify.test_live_succession import (
     CHANGES,
@@ -25,8 +29,6 @@ from tests.verify.test_live_succession import (
     get,
     running_fleet,
 )
-
-from ldpstream.device.checking import check_ledger
 
 
 def main() -> None:

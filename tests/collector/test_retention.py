@@ -176,7 +176,7 @@ def test_a_collector_prunes_and_shows_summaries(tmp_path: Path) -> None:
         ({"hourly": "7d"}, "hourly is given without releases; give releases as well"),
         ({"releases": "7d", "hourly": "1d"}, "hourly is less than releases"),
         ({"releases": "7d", "daily": "30d"}, "daily is given without hourly"),
-        ({"releases": "1m"}, "releases is '1m'; give a length like .*, at least 1h"),
+        ({"releases": "1m"}, "releases is '1m'; give a duration like .*, at least 1h"),
         ({"releases": "1d", "ages": "2d"}, "there is no key 'ages' here"),
     ],
 )

@@ -280,7 +280,7 @@ def test_nothing_is_left_behind_by_a_bad_file(folder: Path) -> None:
 @pytest.mark.parametrize(
     ("options", "said"),
     [
-        ({"every": "soon"}, "--every is 'soon'; give a length like 30s"),
+        ({"every": "soon"}, "--every is 'soon'; give a duration like 30s"),
         ({"every": "0"}, "--every is '0'"),
         ({"every": "10 parsecs"}, "--every is '10 parsecs'"),
         ({"labels": "top:0"}, "--labels is top:0; give top:K"),

@@ -171,7 +171,7 @@ class ConfigTable:
         length_ms = milliseconds(given)
         if length_ms is None or not least_ms <= length_ms <= MOST_MS:
             least = f", at least {spelled(least_ms)}" if least_ms else ""
-            self.refuse(name, f"{name} is {given!r}", f"give a length like {EXAMPLES}{least}")
+            self.refuse(name, f"{name} is {given!r}", f"give a duration like {EXAMPLES}{least}")
         return length_ms
 
     def choice(self, name: str, known: tuple[str, ...], default: str) -> str:
