@@ -229,7 +229,7 @@ def _plan_texts(
 def _interval(text: str) -> int:
     length_ms = milliseconds(text)
     if not length_ms:
-        expected = f"a length like {EXAMPLES}"
+        expected = f"a duration like {EXAMPLES}"
         raise Mistake(Problem.OPTION, option="--interval", given=repr(text), expected=expected)
     return length_ms
 
