@@ -314,7 +314,7 @@ def test_a_check_finds_a_database_of_another_master_secret(
     assert checked(world, capsys) == (0, [])
     PostgresStore(database, SECRETS.master, 5000).close()
     _, (why,) = checked(world, capsys)
-    assert "was begun with another master secret" in why
+    assert "was created with another master secret" in why
 
 
 @pytest.mark.usefixtures("secret")

@@ -15,6 +15,7 @@ import pytest
 from starlette.testclient import TestClient
 
 from ldpstream.cli import run
+from ldpstream.cli.answers import Answer, read_answer
 from ldpstream.cli.export import _of_group
 from ldpstream.collector.api.app import build_app
 from ldpstream.collector.clock import ManualClock
@@ -137,7 +138,9 @@ def test_export_writes_groups(
     part: list[str], reader: Reader, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """From a store as the API does, and the same from a collector."""
-    asked = lambda transport, url, path, token: reader.client.get(path).json()  # noqa: E731
+    def asked(transport: object, url: str, path: str, token: str) -> Answer:
+        return read_answer(path, reader.client.get(path).content)
+
     monkeypatch.setattr("ldpstream.cli.export._ask", asked)
     query = dict(zip(["group"], part[1:], strict=False))
     for kind in ("parquet", "csv"):

@@ -125,11 +125,19 @@ class World:
         headers = [(key, value.replace(name, "*")) for key, value in seen.headers.multi_items()]
         return seen.status_code, headers, seen.content.replace(name.encode(), b"*")
 
+    def requests(self, method: str, path: str) -> list[tuple[tuple[str, bytes], str]]:
+        """Return each body and each query, where the method is taken at all."""
+        if method.lower() not in self.described[path]:
+            return [(BODIES[0], QUERIES[0])]
+        bodies = BODIES if method in ("POST", "PUT") else BODIES[:1]
+        return [(one, QUERIES[0]) for one in bodies] + [(BODIES[0], one) for one in QUERIES[1:]]
+
     def differences(self, method: str, path: str) -> list[str]:
         """Return which strangers can tell the private stream from an unknown one, and how."""
-        bodies = BODIES if method.lower() in self.described[path] else BODIES[:1]
         found = []
-        for (who, headers), (kind, body), query in product(STRANGERS.items(), bodies, QUERIES):
+        for (who, headers), ((kind, body), query) in product(
+            STRANGERS.items(), self.requests(method, path)
+        ):
             if headers is ENROL and path.endswith("/devices"):
                 continue  # whoever has this token may take part in any stream
             request = {

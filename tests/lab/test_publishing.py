@@ -135,6 +135,11 @@ def test_two_figures_of_one_run_are_refused() -> None:
     assert Results.joined([run, other]).differences("cfpu", to="lpu")
 
 
+def test_runs_without_a_figure_are_not_compared() -> None:
+    run = Experiment([COLOURS], ["lpu", "lbu"], (1,), (5,), repeats=2).run()
+    assert run.differences("revised_mse", to="lpu") == []
+
+
 def test_a_label_has_an_auc_of_its_own() -> None:
     """The noise of one label hides, pooled, that the other is found without fail."""
     truth = np.array([[0.1, 0.5], [0.1, 0.5], [0.2, 0.6], [0.2, 0.5]])

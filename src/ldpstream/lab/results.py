@@ -83,7 +83,7 @@ class Results:
         `difference` is the mean over the repeats of the figure minus that of `to` in the same
         repeat, `low` and `high` its 95 % interval (None for one repeat), and `differs` whether 0
         lies outside of it. Say that two mechanisms differ only where it does. Only runs that were
-        asked for the same oracle are compared.
+        asked for the same oracle are compared, and only those that have such a figure.
 
         Args:
             metric: a column of METRICS.
@@ -93,6 +93,8 @@ class Results:
         one_of("to", to, dict.fromkeys(row["mechanism"] for row in self.rows))
         found: dict[tuple[Any, ...], dict[str, dict[tuple[int, int], float]]] = {}
         for row in self.rows:
+            if row[metric] is None:
+                continue
             runs = found.setdefault(tuple(row[name] for name in COMPARED), {})
             figures = runs.setdefault(row["mechanism"], {})
             figure = figures.setdefault((row["seed"], row["repeat"]), row[metric])
