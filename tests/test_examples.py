@@ -50,7 +50,7 @@ def test_a_mechanism_is_short(name: str) -> None:
 
 @each_mechanism
 def test_a_mechanism_shows_up_in_compare(name: str, tmp_path: Path) -> None:
-    stream = ("--stream", "sin", "--users", "2000", "--timestamps", "60", "--windows", "6,10")
+    stream = ("--stream", "sin", "--users", "2000", "--timestamps", "40", "--windows", "6")
     grid = ("--epsilons", "1", "--repeats", "2", "--plugin", str(MECHANISMS[name]))
     out = tmp_path / "out"
     said = run_fresh(COMPARE, "compare", *stream, *grid, "--out", str(out), "--json", home=tmp_path)

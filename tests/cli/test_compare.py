@@ -73,6 +73,7 @@ def test_the_mean_of_a_number(tmp_path: Path, capsys: pytest.CaptureFixture[str]
     assert "--mean 0:5" in report
 
 
+@pytest.mark.slow
 def test_the_distribution_of_a_number(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     out = tmp_path / "out"
     given = ["compare", "--stream", "latency:steps=63", "--distribution", "0:1:8"]

@@ -138,6 +138,7 @@ def test_export_writes_groups(
     part: list[str], reader: Reader, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """From a store as the API does, and the same from a collector."""
+
     def asked(transport: object, url: str, path: str, token: str) -> Answer:
         return read_answer(path, reader.client.get(path).content)
 

@@ -64,6 +64,7 @@ def test_a_restart_at_every_timestamp_changes_no_release(tmp_path: Path) -> None
     assert [one.content for one in found] == [one.content for one in expected]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("after", [False, True], ids=["before", "after"])
 def test_a_crash_at_any_change_of_the_store_changes_no_release(after: bool, tmp_path: Path) -> None:
     expected = [one.content for one in live(world_of(tmp_path, "whole"), LONG)]

@@ -44,7 +44,7 @@ the_paper_s = pytest.mark.parametrize("name", PAPER)
 
 
 @every_mechanism
-@settings(max_examples=60)
+@settings(max_examples=30)
 @given(data=st.data(), seed=seeds, events=lives())
 def test_no_user_exceeds_epsilon_in_any_window_of_any_life(
     name: str, data: st.DataObject, seed: int, events: list[Event]
@@ -57,7 +57,7 @@ def test_no_user_exceeds_epsilon_in_any_window_of_any_life(
 
 
 @every_mechanism
-@settings(max_examples=60)
+@settings(max_examples=30)
 @given(data=st.data(), seed=seeds, events=lives(most=40))
 def test_asks_of_any_window_sum_to_at_most_the_whole(
     name: str, data: st.DataObject, seed: int, events: list[Event]
@@ -70,7 +70,7 @@ def test_asks_of_any_window_sum_to_at_most_the_whole(
 
 
 @every_mechanism
-@settings(max_examples=40)
+@settings(max_examples=20)
 @given(data=st.data(), seed=seeds, events=lives())
 def test_a_restored_mechanism_continues_as_if_nothing_had_happened(
     name: str, data: st.DataObject, seed: int, events: list[Event]
@@ -87,7 +87,7 @@ def test_a_restored_mechanism_continues_as_if_nothing_had_happened(
 
 
 @every_mechanism
-@settings(max_examples=40)
+@settings(max_examples=20)
 @given(data=st.data(), seed=seeds, events=lives(most=12))
 def test_a_timestamp_is_replayed_from_its_tallies(
     name: str, data: st.DataObject, seed: int, events: list[Event]

@@ -161,6 +161,7 @@ def test_no_answer_is_an_empty_tally() -> None:
 # --- Distributions --------------------------------------------------------------------------------
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("mechanism", ["lpu", "lpa", "lpf"])
 def test_a_distribution_is_published(mechanism: str) -> None:
     run = only_run(mechanism, DistributionQuery(0, 5, 16))

@@ -111,6 +111,7 @@ def test_the_size_of_a_giant_step_is_not_taken_for_movement(errors: float) -> No
     assert change.high - change.low < 5 * ERROR
 
 
+@pytest.mark.slow
 def test_a_lag_sees_no_further() -> None:
     share = SMOOTH["sine"]
     seen = drawn(share)

@@ -212,6 +212,7 @@ def test_extensions_are_what_utf8_allows() -> None:
     assert b"\xc3x" not in found
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("truth", [0.006, 0.01, 0.02])
 def test_intervals_hold_among_the_shown(truth: float) -> None:
     """20,000 shown estimates: the share inside is within .9 +- .015, 7 standard deviations."""
