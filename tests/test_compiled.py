@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import fcntl
 import subprocess
 import sys
 from pathlib import Path
@@ -103,6 +104,19 @@ def test_what_one_process_compiles_the_others_load(tmp_path: Path) -> None:
         process.stdin.flush()
     compiled = [int(process.communicate(timeout=120)[0]) for process in three]
     assert sum(compiled) == 2  # each kernel once
+
+
+def test_nobody_waits_for_good_for_a_process_that_is_suspended(tmp_path: Path) -> None:
+    (tmp_path / "float").touch()
+    script = tmp_path / "kernels.py"
+    script.write_text("import ldpstream.compiled as c\nc.COMPILING_SECONDS = 0.1\n" + KERNELS)
+    first = run_kernel(script, "int", tmp_path / "cache")  # leaves its lock behind
+    assert first.communicate(timeout=120)[0].strip() == "2"
+    (held,) = (tmp_path / "cache").rglob("*.lock")
+    with held.open("w") as file:
+        fcntl.flock(file, fcntl.LOCK_EX)
+        late = run_kernel(script, "float", tmp_path / "cache")
+        assert late.communicate(timeout=120)[0].strip() == "3.0"
 
 
 def test_a_kernel_works_where_nothing_can_be_written(tmp_path: Path) -> None:

@@ -8,11 +8,12 @@ from __future__ import annotations
 
 import os
 import sys
+import time
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 from functools import cache
 from pathlib import Path
-from typing import Any, TypeVar, cast
+from typing import IO, Any, TypeVar, cast
 
 try:
     import fcntl
@@ -21,6 +22,7 @@ except ImportError:  # Windows: processes that compile at the same moment are no
 
 try:
     from numba import njit
+    from numba.core.caching import NullCache
     from numba.core.compiler_lock import global_compiler_lock
 except ImportError:
     njit = None  # type: ignore[assignment]
@@ -30,6 +32,9 @@ Part = TypeVar("Part")
 
 LEAST_CHUNK = 1 << 14
 """Below this many rows a second thread costs more than it saves."""
+
+COMPILING_SECONDS = 60
+"""How long a process waits for another one that compiles the same kernel."""
 
 _HAS_AFFINITY = hasattr(os, "sched_getaffinity")
 _limit = sys.maxsize
@@ -76,19 +81,36 @@ def _compile_in_one_process(dispatcher: Any, name: str) -> None:
     of one signature would run the code of the other.
 
     Locks are taken in one order, so that nobody can deadlock: Numba's own, which keeps the threads
-    of this process apart, then that of the kernel, then those of the kernels that it calls.
+    of this process apart, then that of the kernel, then those of the kernels that it calls. Who
+    waits too long, as for a process that is suspended, compiles for itself and saves nothing.
     """
     compile_or_load = dispatcher.compile
+    path = Path(dispatcher._cache.cache_path)
 
     def compile_alone(signature: Any) -> Any:
-        path = Path(dispatcher._cache.cache_path)
         path.mkdir(parents=True, exist_ok=True)
         with global_compiler_lock, (path / f"{name}.lock").open("w") as lock:
-            if fcntl is not None:
-                fcntl.flock(lock, fcntl.LOCK_EX)
+            if not _locked(lock):
+                dispatcher._cache = NullCache()
             return compile_or_load(signature)
 
     dispatcher.compile = compile_alone
+
+
+def _locked(file: IO[str]) -> bool:
+    """Lock a file, unless another process holds it for too long."""
+    if fcntl is None:
+        return True
+    end = time.monotonic() + COMPILING_SECONDS
+    while True:
+        try:
+            fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except BlockingIOError:
+            if time.monotonic() > end:
+                return False
+            time.sleep(0.02)
+        else:
+            return True
 
 
 def in_chunks(rows: int, work: Callable[[int, int], Part], multiple: int = 1) -> list[Part]:

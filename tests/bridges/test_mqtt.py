@@ -172,6 +172,42 @@ def test_reports_that_are_too_large_together_are_sent_apart(most: int) -> None:
     assert (bridging.passed.accepted, bridging.passed.refused.total()) == (BATCH, 0)
 
 
+UNDECIDED = [
+    Response(200, {}, b"[]"),
+    Response(200, {}, b'{"accepted": true, "repeated": 0, "refused": {}}'),
+    Response(200, {}, b'{"accepted": 3, "repeated": 0, "refused": {}}'),
+    Response(204, {}, b""),
+    Response(404, {}, b"<html>a proxy's page</html>"),
+    Response(425, {}, b'{"type": "urn:ldpstream:problem:round-early"}'),
+]
+
+
+class Answering:
+    """A collector that gives one answer after the other, and keeps what it was sent."""
+
+    def __init__(self, answers: list[Response]) -> None:
+        self.answers = iter(answers)
+        self.sent: list[bytes] = []
+
+    def send(self, url: str, request: Request) -> Response:
+        self.sent.append(request.body)
+        return next(self.answers)
+
+    def connect(self, url: str, step: Connect) -> None: ...
+
+    def close(self) -> None: ...
+
+
+def test_reports_outlive_answers_that_decide_nothing(monkeypatch: pytest.MonkeyPatch) -> None:
+    told = b'{"accepted": 1, "repeated": 0, "refused": {"\\ud800": 1, "report-mac": 1}}'
+    collector, bridging = Answering([*UNDECIDED, Response(200, {}, told)]), a_bridge()
+    monkeypatch.setattr(bridging._stopping, "wait", lambda seconds: False)
+    assert bridging._deliver(collector, "1-publication", [a_message(), a_message()])
+    assert len(collector.sent) == len(UNDECIDED) + 1
+    assert len(set(collector.sent)) == 1
+    assert (bridging.passed.accepted, bridging.passed.refused) == (1, {"report-mac": 1})
+
+
 def test_a_report_that_is_too_large_alone_is_refused() -> None:
     bridging = a_bridge()
     assert bridging._deliver(Narrow(39), "1-publication", [a_message(), a_message()])

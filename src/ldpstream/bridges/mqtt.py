@@ -19,7 +19,7 @@ from typing import TYPE_CHECKING
 
 from ldpstream.device.answers import read_object, refusal_in
 from ldpstream.device.backoff import pause_after, system_jitter
-from ldpstream.device.batches import BATCH, pass_on
+from ldpstream.device.batches import BATCH, is_decided, pass_on
 from ldpstream.device.exchange import PATIENCE, Request, Response, Transport, Unreachable, drive
 from ldpstream.device.mqtt import AT_LEAST_ONCE, Broker
 from ldpstream.device.transport import HttpTransport
@@ -66,6 +66,8 @@ class MqttBridge:
         self._stopping = threading.Event()
         self._waiting: queue.SimpleQueue[MQTTMessage] = queue.SimpleQueue()
         self.passed = ForwardedCounts()
+        self._followed: set[str] = set()
+        """The pins of the terms whose rounds are announced beside those of the first."""
         self._renew = False
         """Whether a device whose report was passed on last is to renew its key."""
 
@@ -114,7 +116,7 @@ class MqttBridge:
 
         Devices with each version of the terms have topics of their own.
         """
-        transport, serial, failures, followed = HttpTransport(), 0, 0, False
+        transport, serial, failures = HttpTransport(), 0, 0
         while not self._stopping.is_set():
             try:
                 response = self._ask_rounds(transport, serial, LONGEST_POLL, version)
@@ -133,8 +135,9 @@ class MqttBridge:
                 (notice_topic(self._stream, version), json.dumps(notice.to_json())),
             ):
                 client.publish(topic, payload, AT_LEAST_ONCE, retain=True)
-            if notice.successor is not None and not followed:
-                followed = True
+            # One thread for each version: whatever the collector names, a successor follows once.
+            if notice.successor is not None and notice.successor not in self._followed:
+                self._followed.add(notice.successor)
                 self._start_announcing(client, version + 1)
 
     def _ask_rounds(
@@ -175,7 +178,15 @@ class MqttBridge:
         """Send reports until the collector has decided on them; False if told to stop before."""
         records = [bytes(message.payload) for message in messages]
         decided = drive(
-            pass_on(self._stream, round_name, records, _pause, self._stopping.is_set, self._proof),
+            pass_on(
+                self._stream,
+                round_name,
+                records,
+                _pause,
+                self._stopping.is_set,
+                self._proof,
+                is_decided,
+            ),
             partial(transport.send, self._url),
             lambda seconds, stop: self._stopping.wait(seconds),
         )

@@ -76,7 +76,7 @@ def _refusal(error: HTTPError) -> LdpStreamError:
     try:
         told = json.loads(error.read())
         code, detail = told["type"].rpartition(":")[2], told["detail"]
-    except (ValueError, KeyError, TypeError):
+    except (ValueError, KeyError, TypeError, AttributeError, RecursionError):
         code, detail = error.reason, "check that the address is that of an ldpstream collector"
     kind = Mistake if is_callers(error.code) else LdpStreamError
     return kind(Problem.COLLECTOR_REFUSED, what="that", status=error.code, code=code, detail=detail)

@@ -30,6 +30,8 @@ def print_rows(rows: Sequence[Row], *, as_json: bool) -> None:
     if as_json:
         print(json.dumps(list(rows), indent=1))
         return
+    if not rows:
+        return
     known = [name for name in rows[0] if any(row[name] is not None for row in rows)]
     rows = [{name: row[name] for name in known} for row in rows]
     if len(rows) == 1:

@@ -4,14 +4,19 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from functools import partial
 from itertools import count
 
+from ldpstream.device.answers import read_object, refusal_in
 from ldpstream.device.exchange import Conversation, Pause, Request, Response, Unreachable
+from ldpstream.protocol.answers import BatchAnswer, Refused
 from ldpstream.protocol.messages import Proof, SubmitBatch
 
 BATCH = 1000
 """Records in one request; fewer where the collector answers that these are too large."""
 TOO_LARGE = 413
+TOO_EARLY = 425
+TOO_MANY = 429
 
 
 @dataclass(frozen=True)
@@ -29,8 +34,12 @@ def pass_on(
     pause: Callable[[int], float],
     give_up: Callable[[], bool],
     proof: Proof | None,
+    is_final: Callable[[int, Response], bool] = lambda records, response: _is_final(response),
 ) -> Conversation[list[Decided]]:
     """Send records until the collector has accepted or refused each, or `give_up()` is true.
+
+    After an answer that is not final the same bytes are sent again: with `is_decided`, after one
+    that nobody understands, a page of a proxy, or one that the round has not begun.
 
     The collector's operator sets how much it takes at once, so a part that is too large is halved.
     A single record that is too large counts as refused.
@@ -40,7 +49,7 @@ def pass_on(
     while first < len(records):
         part = records[first : first + most]
         request = Request.of(SubmitBatch(stream, round_name, b"".join(part), proof))
-        response = yield from insist(request, pause, give_up)
+        response = yield from insist(request, pause, give_up, partial(is_final, len(part)))
         if response is None:
             break
         if response.status == TOO_LARGE and len(part) > 1:
@@ -51,10 +60,33 @@ def pass_on(
     return decided
 
 
+def is_decided(records: int, response: Response) -> bool:
+    """Return whether an answer is a collector's word on so many records: a proxy's page is none."""
+    if response.status == 200:
+        try:
+            BatchAnswer.read(read_object(response, "batch"), records)
+        except Refused:
+            return False
+        return True
+    early = response.status == TOO_EARLY
+    named = response.status < 500 and refusal_in(response, "a batch").facts["code"] != ""
+    return response.status == TOO_LARGE or (_is_final(response) and named and not early)
+
+
+def _is_final(response: Response) -> bool:
+    return response.status != TOO_MANY and response.status < 500
+
+
 def insist(
-    request: Request, pause: Callable[[int], float], give_up: Callable[[], bool]
+    request: Request,
+    pause: Callable[[int], float],
+    give_up: Callable[[], bool],
+    is_final: Callable[[Response], bool] = _is_final,
 ) -> Conversation[Response | None]:
-    """Retry with backoff until the answer is neither 429 nor 5xx; return None if given up."""
+    """Retry with backoff until an answer is final; return None if given up.
+
+    Unless told otherwise, what is neither 429 nor 5xx is final.
+    """
     for failures in count(1):
         try:
             response = yield request
@@ -62,7 +94,7 @@ def insist(
             pass
         else:
             assert response is not None
-            if response.status != 429 and response.status < 500:
+            if is_final(response):
                 return response
         yield Pause(pause(failures))
         if give_up():

@@ -5,6 +5,7 @@ A collector writes them. Whoever reads them trusts nothing: what is malformed is
 
 from __future__ import annotations
 
+import re
 from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
@@ -16,6 +17,8 @@ from ldpstream.protocol.names import is_round_name, shown, whole
 from ldpstream.protocol.notice import Notice
 from ldpstream.protocol.strata import round_name
 from ldpstream.protocol.terms import Terms
+
+_CODE = re.compile(r"[a-z][a-z0-9-]{0,63}")
 
 
 class Refused(LdpStreamError):
@@ -165,4 +168,5 @@ class BatchAnswer:
         if not (whole(accepted, 0, records) and whole(repeated, 0, records - accepted)):
             raise Refused(Problem.ANSWER_MALFORMED, what="batch", given=shown(sent))
         told = refused.items() if isinstance(refused, dict) else ()
-        return cls(accepted, repeated, {code: n for code, n in told if whole(n, 0, records)})
+        counts = {code: n for code, n in told if _CODE.fullmatch(code) and whole(n, 0, records)}
+        return cls(accepted, repeated, counts)
