@@ -141,6 +141,55 @@ def test_a_server_that_is_no_collector_is_told_in_a_line(
     assert "check that the address is that of an ldpstream collector" in line
 
 
+ODD: list[object] = [5, True, None, [5], {"x": 5}, "\ud800", []]
+
+
+@pytest.mark.parametrize("part", ODD, ids=repr)
+@pytest.mark.parametrize(
+    ("command", "name"),
+    [
+        (["tokens", "list"], "tokens"),
+        (["deny", "list"], "devices"),
+        (["admin", "log"], "entries"),
+        (["alerts", "silence"], "rules"),
+        (["reload"], "refused"),
+        (["pause"], "state"),
+        (["status"], "streams"),
+        (["export"], "labels_of_versions"),
+    ],
+    ids=lambda one: one if isinstance(one, str) else " ".join(one),
+)
+@pytest.mark.parametrize("status", ["200 OK", "403 Forbidden"])
+def test_odd_parts_of_an_answer_are_no_traceback(
+    command: list[str],
+    name: str,
+    status: str,
+    part: object,
+    tmp_path: Path,
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    file = tmp_path / "collector.toml"
+    file.write_text(HEAD + STREAM)
+    (tmp_path / "admin.secret").write_text("a" * 64)
+    told = {"stream": "a", "why": "", "changes": [], "stays": [], "labels": ["x"], "releases": []}
+    first = json.dumps({**told, "type": part, "detail": part, name: part}).encode()
+    answers = iter([first])  # later ones end what goes on page by page
+
+    def say(talk: Talk) -> None:
+        if talk.hear():
+            body = next(answers, b"{}")
+            head = f"HTTP/1.1 {status}\r\nContent-Length: {len(body)}\r\nConnection: close\r\n\r\n"
+            talk.say(head.encode() + body)
+
+    with ScriptedServer(say) as server:
+        more = ["a"] if command[-1] in ("silence", "pause") or command[0] == "deny" else []
+        given = [str(file), *more, "--url", server.url]
+        if command == ["export"]:
+            given = ["--collector", server.url, "--stream", "a", "--out", str(tmp_path / "o")]
+        assert run([*command, *given]) in (0, 1, 2, 3, 4)
+    assert "Traceback" not in capsys.readouterr().err
+
+
 @pytest.mark.parametrize("url", ["http://x:port", "http://a b", "http://[::1", "x", "http://"])
 def test_what_is_no_address_is_told_in_a_line(
     url: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]

@@ -13,6 +13,7 @@ import typer
 
 from ldpstream.cli import options
 from ldpstream.cli.admin_client import AdminClient
+from ldpstream.cli.answers import reads_answers
 from ldpstream.cli.output import print_rows
 
 File = Annotated[Path, typer.Argument(help="configuration file, TOML (docs/collector.md)")]
@@ -28,12 +29,14 @@ admin = typer.Typer(help="See what administrators did.", no_args_is_help=True)
 
 
 @keys.command("status")
+@reads_answers("keys")
 def keys_status(file: File, url: Url = "", as_json: options.Json = False) -> None:
     """Show which master secrets are valid, and how many reports still use keys of earlier ones."""
     _print_keys(AdminClient.of(file, url).get("keys"), as_json=as_json)
 
 
 @keys.command("rotate")
+@reads_answers("keys")
 def rotate(
     file: File,
     prepare: Annotated[
@@ -58,6 +61,7 @@ def rotate(
 
 
 @keys.command("drop")
+@reads_answers("keys")
 def drop(
     file: File,
     anyway: Annotated[
@@ -72,6 +76,7 @@ def drop(
 
 
 @tokens.command("create")
+@reads_answers("tokens")
 def create_token(
     file: File,
     name: Annotated[str, typer.Argument(help="name of the token, for the list and the log")],
@@ -92,12 +97,14 @@ def create_token(
 
 
 @tokens.command("list")
+@reads_answers("tokens")
 def list_tokens(file: File, url: Url = "", as_json: options.Json = False) -> None:
     """List the enrolment tokens, without the tokens themselves."""
     print_list(AdminClient.of(file, url).get("tokens")["tokens"], "token", as_json=as_json)
 
 
 @tokens.command("revoke")
+@reads_answers("tokens")
 def revoke_token(
     file: File,
     name: Annotated[str, typer.Argument(help="name of the token")],
@@ -113,6 +120,7 @@ def revoke_token(
 
 
 @deny.command("add")
+@reads_answers("denied devices")
 def deny_devices(
     file: File,
     stream: Stream,
@@ -126,6 +134,7 @@ def deny_devices(
 
 
 @deny.command("remove")
+@reads_answers("denied devices")
 def allow_device(
     file: File,
     stream: Stream,
@@ -139,6 +148,7 @@ def allow_device(
 
 
 @deny.command("list")
+@reads_answers("denied devices")
 def list_denied(file: File, stream: Stream, url: Url = "", as_json: options.Json = False) -> None:
     """List the devices that a stream denies."""
     told = AdminClient.of(file, url).get(f"denied/{stream}")["devices"]
@@ -151,6 +161,7 @@ def administrators() -> None:
 
 
 @admin.command("log")
+@reads_answers("log")
 def admin_log(
     file: File,
     after: Annotated[int, typer.Option(help="only entries after this one", min=0)] = 0,

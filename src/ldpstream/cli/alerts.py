@@ -10,6 +10,7 @@ import typer
 from ldpstream.cli import options
 from ldpstream.cli.admin_client import AdminClient
 from ldpstream.cli.administration import File, Stream, Url, print_list
+from ldpstream.cli.answers import reads_answers
 from ldpstream.errors import LdpStreamError, Mistake, Problem
 
 app = typer.Typer(help="Test and silence the alerts of a collector.", no_args_is_help=True)
@@ -57,6 +58,7 @@ def send_test(
 
 
 @app.command("silence")
+@reads_answers("silences")
 def silence(
     file: File,
     stream: Stream,

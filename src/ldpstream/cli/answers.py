@@ -3,10 +3,14 @@
 from __future__ import annotations
 
 import json
-from functools import partial
-from typing import Any
+from collections.abc import Callable
+from functools import partial, wraps
+from typing import Any, ParamSpec, TypeVar
 
-from ldpstream.errors import Mistake, Problem
+from ldpstream.errors import LdpStreamError, Mistake, Problem
+
+Given = ParamSpec("Given")
+Result = TypeVar("Result")
 
 
 class Answer(dict[str, Any]):
@@ -41,3 +45,21 @@ def read_answer(what: str, content: bytes) -> Answer:
     if not isinstance(told, Answer):
         raise malformed(what, "no JSON object")
     return told
+
+
+def reads_answers(what: str) -> Callable[[Callable[Given, Result]], Callable[Given, Result]]:
+    """Let a command refuse answers about `what` whose parts have other types than a collector's."""
+
+    def decorate(command: Callable[Given, Result]) -> Callable[Given, Result]:
+        @wraps(command)
+        def call(*given: Given.args, **options: Given.kwargs) -> Result:
+            try:
+                return command(*given, **options)
+            except LdpStreamError:
+                raise
+            except (AttributeError, IndexError, TypeError, ValueError) as fault:
+                raise malformed(what, "of an unexpected form") from fault
+
+        return call
+
+    return decorate

@@ -12,7 +12,7 @@ from urllib.parse import quote
 import typer
 
 from ldpstream.cli import options
-from ldpstream.cli.answers import Answer, malformed, read_answer
+from ldpstream.cli.answers import Answer, malformed, read_answer, reads_answers
 from ldpstream.errors import LdpStreamError, Mistake, Problem
 
 if TYPE_CHECKING:
@@ -149,6 +149,7 @@ def _revised(
     return RevisedHistory(settled(known[stream], latest), archive).of(rows)
 
 
+@reads_answers("releases")
 def _from_collector(
     url: str, stream: str, since: int, token: str, *, revised: bool
 ) -> tuple[ReleasedNames, list[StoredRelease]]:

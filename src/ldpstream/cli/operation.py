@@ -10,7 +10,7 @@ import typer
 from ldpstream.cli import options
 from ldpstream.cli.admin_client import AdminClient
 from ldpstream.cli.administration import File, Stream, Url
-from ldpstream.cli.answers import malformed
+from ldpstream.cli.answers import malformed, reads_answers
 from ldpstream.cli.output import print_rows
 from ldpstream.errors import Mistake, Problem
 
@@ -22,6 +22,7 @@ REFUSED = 2
 SHOWN = ("stream", "state", "t", "last_release", "why")
 
 
+@reads_answers("status")
 def status(
     file: File,
     stream: Annotated[
@@ -55,6 +56,7 @@ def status(
         raise typer.Exit(STARVES)
 
 
+@reads_answers("reload")
 def reload(file: File, url: Url = "", as_json: options.Json = False) -> None:
     """Make a running collector reread its file; print what changes, and what cannot."""
     told = AdminClient.of(file, url).post("reload")
@@ -63,11 +65,13 @@ def reload(file: File, url: Url = "", as_json: options.Json = False) -> None:
         raise typer.Exit(REFUSED)
 
 
+@reads_answers("a stream")
 def pause(file: File, stream: Stream, url: Url = "", as_json: options.Json = False) -> None:
     """Pause a stream: no more rounds are opened until it is resumed; its devices are told."""
     _print_state(AdminClient.of(file, url).post(f"streams/{stream}/pause"), as_json)
 
 
+@reads_answers("a stream")
 def resume(file: File, stream: Stream, url: Url = "", as_json: options.Json = False) -> None:
     """Resume a stream that was paused."""
     _print_state(AdminClient.of(file, url).post(f"streams/{stream}/resume"), as_json)
