@@ -35,7 +35,7 @@ name = "celsius"
 range = [-20, 60]
 epsilon = 1
 window = 10
-interval = "60s"
+interval = "600s"
 population = 1000
 thresholds = { mean = 4 }
 """
@@ -76,7 +76,7 @@ def scene(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Scene]:
         labels = [f"label {number}" for number in range(SIZES[name])]
         close = {"label 0": 0.5, "label 1": 0.52} if name == "three" else {}
         streams += stream_table(
-            name, labels, interval="60s", mechanism="lpf", thresholds=close, population=60_000
+            name, labels, interval="600s", mechanism="lpf", thresholds=close, population=60_000
         )
     made = Scene(Path(tmp_path_factory.mktemp("visual")), streams)
     made.remember("dozen", TIMESTAMPS, waves)
