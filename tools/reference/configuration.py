@@ -193,13 +193,6 @@ class _RecordingTable(ConfigTable):
     found: dict[tuple[str, str], Key]
     asking = False
 
-    def _within(self, values: dict[str, Any], place: Any) -> ConfigTable:
-        for one in self.inner:
-            if one.place == place:
-                return one
-        self.inner.append(type(self)(values, self.file, self.text_of_file, place))
-        return self.inner[-1]
-
 
 def _recording(kind: str) -> Callable[..., Any]:
     ask = getattr(ConfigTable, kind)

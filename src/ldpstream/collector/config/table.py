@@ -213,7 +213,7 @@ class ConfigTable:
         for table in self.inner:
             if table.place == place:
                 return table
-        self.inner.append(ConfigTable(values, self.file, self.text_of_file, place, known=known))
+        self.inner.append(type(self)(values, self.file, self.text_of_file, place, known=known))
         return self.inner[-1]
 
     def finish(self) -> None:
