@@ -178,7 +178,6 @@ UNDECIDED = [
     Response(200, {}, b'{"accepted": 3, "repeated": 0, "refused": {}}'),
     Response(204, {}, b""),
     Response(404, {}, b"<html>a proxy's page</html>"),
-    Response(425, {}, b'{"type": "urn:ldpstream:problem:round-early"}'),
 ]
 
 
@@ -196,6 +195,13 @@ class Answering:
     def connect(self, url: str, step: Connect) -> None: ...
 
     def close(self) -> None: ...
+
+
+def test_a_report_for_a_far_round_holds_up_nobody() -> None:
+    early = Response(425, {}, b'{"type": "urn:ldpstream:problem:round-early"}')
+    collector, bridging = Answering([early]), a_bridge()
+    assert bridging._deliver(collector, "999-publication", [a_message()])
+    assert bridging.passed.refused == {"round-early": 1}
 
 
 def test_reports_outlive_answers_that_decide_nothing(monkeypatch: pytest.MonkeyPatch) -> None:

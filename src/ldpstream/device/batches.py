@@ -15,7 +15,6 @@ from ldpstream.protocol.messages import Proof, SubmitBatch
 BATCH = 1000
 """Records in one request; fewer where the collector answers that these are too large."""
 TOO_LARGE = 413
-TOO_EARLY = 425
 TOO_MANY = 429
 
 
@@ -39,7 +38,7 @@ def pass_on(
     """Send records until the collector has accepted or refused each, or `give_up()` is true.
 
     After an answer that is not final the same bytes are sent again: with `is_decided`, after one
-    that nobody understands, a page of a proxy, or one that the round has not begun.
+    that nobody understands, or a page of a proxy.
 
     The collector's operator sets how much it takes at once, so a part that is too large is halved.
     A single record that is too large counts as refused.
@@ -68,9 +67,9 @@ def is_decided(records: int, response: Response) -> bool:
         except Refused:
             return False
         return True
-    early = response.status == TOO_EARLY
+    # Not even "round-early" is tried again: whoever names a far round would hold up all others.
     named = response.status < 500 and refusal_in(response, "a batch").facts["code"] != ""
-    return response.status == TOO_LARGE or (_is_final(response) and named and not early)
+    return response.status == TOO_LARGE or (_is_final(response) and named)
 
 
 def _is_final(response: Response) -> bool:
